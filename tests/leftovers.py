@@ -98,9 +98,8 @@ def _ended_by_force(mark: str, folder: Path | None) -> Iterator[str]:
 
 def _folder(config: pytest.Config) -> Path | None:
     """Return the folder of the run's temporary files; None if it has made none."""
-    factory = getattr(
-        config, "_tmp_path_factory", None
-    )  # pytest has no public name for it outside of fixtures
+    # pytest has no public name for it outside of fixtures
+    factory = getattr(config, "_tmp_path_factory", None)
     return Path(factory.getbasetemp()) if factory is not None else None
 
 

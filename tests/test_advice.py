@@ -25,15 +25,15 @@ FACE = re.compile(r"/(commands|report)(/|\.py$)")
 LANGUAGES = (".py", ".sh", ".yaml")
 OTHER_PROGRAMS = {
     "agent/prime_agent/main.py": {"--disk", "--ticket"},  # the agent's own
-    "agent/prime_agent/after/kaggle.py": {"--version"},  # pip
-    "agent/prime_agent/phases/image_environment.py": {"--python", "--quiet"},  # uv, pip
-    "agent/prime_agent/phases/own_python.py": {"--python", "--quiet", "--version"},  # uv, pip
+    "agent/prime_agent/after_training/kaggle.py": {"--version"},  # pip
+    "agent/prime_agent/before_training/image_environment.py": {"--python", "--quiet"},  # uv, pip
+    "agent/prime_agent/before_training/own_python.py": {"--python", "--quiet", "--version"},  # uv, pip
     "src/prime_train/aws/package.py": {"--quiet"},  # pip
     "src/prime_train/github/gh.py": {"--env"},  # gh
     "src/prime_train/spec/suggestions.py": {"--steps"},  # an example of a trainer
-    "src/prime_train/planning/init/own_script.py": {"--config", "--out", "--output"},  # trainers
-    "src/prime_train/launch/drill/stage.py": {"--out"},  # the drill's trainer
-    "src/prime_train/launch/drill/train.py": {"--out"},  # its own
+    "src/prime_train/planning/new_configs/own_script.py": {"--config", "--out", "--output"},  # trainers
+    "src/prime_train/launch/provider_drill/stage.py": {"--out"},  # the drill's trainer
+    "src/prime_train/launch/provider_drill/train.py": {"--out"},  # its own
     "src/prime_train/providers/local/pods.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/providers/kubernetes/manifests.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/providers/install/bring_up.sh": {

@@ -6,6 +6,7 @@ are listed too, and the list may only shrink.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -140,7 +141,14 @@ CLOCK_READINGS = {"now", "utcnow", "today"}
 
 def order_markdown() -> str:
     """Return the table for docs/architecture.md: what is in each package is said by its docstring."""
-    rows = ["| package | what is in it | of others | pure |", "|---|---|---|---|"]
+    carried = {
+        package_of(name)
+        for file in (ROOT / "agent").rglob("*.py")
+        for name in re.findall(
+            r"^(?:from|import) (prime_train\.\w+)", file.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    }
+    rows = ["| package | what is in it | of others | pure | the agent needs it |", "|---|---|---|---|---|"]
     for package in ORDER:
         base = ROOT / SOURCES.get(package.name, "src/prime_train") / package.name
         file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
@@ -157,6 +165,7 @@ def order_markdown() -> str:
             said,
             ", ".join(f"`{one}`" for one in package.others),
             f"yes{but}" if package.is_pure else "",
+            "yes" if package.name in carried else "",
         )
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)

@@ -48,7 +48,7 @@ ALLOWED = {
     "src/prime_train/checks/spec_rules.py": (1, FAST),
     "src/prime_train/trainers/patterns.py": (1, FAST),
     "agent/prime_agent/gpu/driver.py": (2, OPTIONAL),
-    "agent/prime_agent/phases/all_reduce_program.py": (
+    "agent/prime_agent/before_training/all_reduce_program.py": (
         3,
         "the program runs in the trainer's Python, and says where that has no torch",
     ),

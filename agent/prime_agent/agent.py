@@ -15,14 +15,16 @@ from pathlib import Path
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent.after.commands import StepCommands, StepContext
+from prime_agent.after_training.commands import StepCommands, StepContext
+from prime_agent.before_training.image_environment import on_path
+from prime_agent.before_training.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
 from prime_agent.checkpoints.open_files import written_by
 from prime_agent.checkpoints.promise import Seen
+from prime_agent.checkpoints.rechecks.verification import reads_back
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.checkpoints.surroundings import Surroundings
 from prime_agent.checkpoints.thread_priority import step_back
-from prime_agent.checkpoints.trust.verification import reads_back
 from prime_agent.checkpoints.units import Units
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, Uploader, Vanished
 from prime_agent.clock import Clock
@@ -38,8 +40,6 @@ from prime_agent.machine_readings import SensorThread
 from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.outputs.text_stream import TextStream
 from prime_agent.outputs.uploader import OutputUploader, ResultsUploader, Stopped
-from prime_agent.phases.image_environment import on_path
-from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.processes import Processes
 from prime_agent.state import AgentState, Job, good, has_gone_on, initial, reached, saved_before
 from prime_agent.state_machine import next_tick_s, step

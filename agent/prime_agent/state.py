@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Self
 
-from prime_agent.after.schedule import AfterSteps, Evaluations, scheduled
+from prime_agent.after_training.schedule import AfterSteps, Evaluations, scheduled
 from prime_agent.checkpoints.disk_forecast import FreeSpaceSamples, full_s
 from prime_agent.checkpoints.promise import Promise, left_behind
 from prime_agent.checkpoints.stats import SaveHistory, behind, report, too_fast

@@ -17,7 +17,7 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent import health as health_problem
 from prime_agent import heartbeat_channel as channel
-from prime_agent.after import schedule as steps_after
+from prime_agent.after_training import schedule as steps_after
 from prime_agent.checkpoints import disk_forecast, promise, transfers
 from prime_agent.checkpoints import stats as saves
 from prime_agent.checkpoints.promise import Seen
@@ -333,9 +333,8 @@ def _of_outputs(state: AgentState, event: v.OutputEvent, now_s: float) -> AgentS
             after = steps_after.command_ended(
                 state.after, step_, problem, tail, now_s, uploads=uploads.started
             )
-            return replace(
-                state, after=after, outputs=outputs.schedule(uploads, now_s)
-            )  # of what the step has left
+            # of what the step has left
+            return replace(state, after=after, outputs=outputs.schedule(uploads, now_s))
         case v.EvaluationEnded():
             ended = replace(state.evaluations, running=False)
             return replace(state, evaluations=ended, outputs=outputs.schedule(state.outputs, now_s))

@@ -300,9 +300,8 @@ def _session(pause_s: float, tls: ssl.SSLContext | None) -> requests.Session:
         raise_on_status=False,
     )
     session = requests.Session()
-    session.cookies.set_policy(
-        DefaultCookiePolicy(allowed_domains=[])
-    )  # no cookie of one thread's response may reach another's request
+    # no cookie of one thread's response may reach another's request
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     for scheme in ("http://", "https://"):
         session.mount(
             scheme,

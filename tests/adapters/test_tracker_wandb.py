@@ -541,9 +541,8 @@ def test_a_run_says_that_its_machine_is_taken_away_stays_running_and_is_gone_on_
                     is_preempting = fake.changed.wait_for(lambda: fake.runs["train", "tiny-1"].preempting, 60)
                 assert is_preempting, (tmp_path / "said-1.log").read_text()
             finally:
-                os.killpg(
-                    first.pid, signal.SIGKILL
-                )  # with the process that writes for it, as when a machine is lost
+                # with the process that writes for it, as when a machine is lost
+                os.killpg(first.pid, signal.SIGKILL)
         wandb = WandbClient(KEY, url=fake.url)
         lost = wandb.run("train", "tiny-1", entity="acme")
         assert lost is not None

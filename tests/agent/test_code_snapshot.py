@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phases.code_snapshot import clone, unpack
-from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
+from prime_agent.before_training.code_snapshot import clone, unpack
+from prime_agent.before_training.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.processes import LocalProcesses
 from prime_train.buckets.open import open_bucket
 from prime_train.launch.code.archive import pack, survey

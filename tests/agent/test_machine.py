@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from prime_agent.before_training.phase import PhaseError
+from prime_agent.before_training.preflight import preflight, shm_warning, wanted_files
+from prime_agent.before_training.runner import slow_restore
 from prime_agent.gpu.cuda_contexts import Contexts
 from prime_agent.gpu.reading import GpuLoad, GpuReader, GpuSnapshot, NoGpus
 from prime_agent.machine_readings import TrafficMeter
-from prime_agent.phases.phase import PhaseError
-from prime_agent.phases.preflight import preflight, shm_warning, wanted_files
-from prime_agent.phases.runner import slow_restore
 from prime_agent.trainer.environment import for_children, without_secrets
 from prime_train.runs.wire import Traffic
 from prime_train.spec.causes import Cause

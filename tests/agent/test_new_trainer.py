@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.buckets.keys import manifest_key
-from prime_train.configs.versions.versions import trainer_file
+from prime_train.configs.history.versions import trainer_file
 from prime_train.pages.sections import facts
 from prime_train.runs.resume_point import ResumePoint
 from prime_train.runs.run import RunState

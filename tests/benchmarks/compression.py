@@ -17,11 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+# First: it lets numpy have one thread.
 from prime_train.demo.train import (
     DemoTrainer,
     init_params,
     load_corpus,
-)  # First: it lets numpy have one thread.
+)
 
 import numpy as np  # isort: skip
 import zstandard

@@ -11,7 +11,7 @@ import pytest
 
 from prime_train.checks.validate import check_configs
 from prime_train.configs.loader import load_configs
-from prime_train.planning.init.ready_configs import ready_names
+from prime_train.planning.new_configs.ready_configs import ready_names
 from prime_train.runs.offer import Offer, variant_of
 from prime_train.spec.config_format import flags
 from prime_train.spec.reader import read_config

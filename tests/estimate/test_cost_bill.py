@@ -144,9 +144,9 @@ def test_a_budget_is_not_called_too_small_for_a_time_that_is_only_assumed(usd: f
     st.floats(1e-3, 1e4),
     st.sampled_from(TimeSource),
     st.integers(1, 10**6),
-    st.floats(0, 1e12),
-    st.floats(0, 1e3),
-    st.floats(0, 5),
+    st.floats(0, 1e12, allow_subnormal=False),
+    st.floats(0, 1e3, allow_subnormal=False),
+    st.floats(0, 5, allow_subnormal=False),
     st.booleans(),
 )
 def test_the_lines_of_a_bill_add_up_to_its_quote_and_every_range_contains_what_is_expected(

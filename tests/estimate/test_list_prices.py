@@ -64,7 +64,10 @@ def test_a_machine_costs_as_much_as_its_gpus_and_has_the_disk_that_is_asked_for_
 ):
     secure, listed = parse(TEXT)[0], of_providers(parse(TEXT), ("lambda",))[0]
     assert [(offer.gpu_count, offer.usd_per_hour, offer.disk_gib) for offer in secure.offers(70)] == [
-        (1, 3.99, 70), (2, 7.98, 70), (4, 15.96, 70), (8, 31.92, 70),
+        (1, 3.99, 70),
+        (2, 7.98, 70),
+        (4, 15.96, 70),
+        (8, 31.92, 70),
     ]  # fmt: skip
     assert [(offer.gpu_count, offer.usd_per_hour, offer.disk_gib) for offer in listed.offers(70)] == [
         (8, 53.52, 22528)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.errors import TemporaryError
-from prime_train.launch.drill.recording import Recorder
+from prime_train.launch.provider_drill.recording import Recorder
 from prime_train.providers.answers.known import KnownAnswer, answer_in, call_of
 from prime_train.providers.answers.shape import differences, merged, shape
 from prime_train.providers.configured import load

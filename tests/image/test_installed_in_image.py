@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phases.image_environment import install_commands, on_path, provide, why_unusable
-from prime_agent.phases.phase import CallOff, PhaseError, Shell
+from prime_agent.before_training.image_environment import install_commands, on_path, provide, why_unusable
+from prime_agent.before_training.phase import CallOff, PhaseError, Shell
 from prime_agent.processes import LocalProcesses
 from prime_train.spec.causes import Cause
 from prime_train.spec.image_contents import digest_of, environment_files

@@ -142,10 +142,13 @@ def test_a_variable_from_a_missing_secret_keeps_the_pod_waiting_until_the_secret
     cluster: Cluster, jobs: Jobs
 ) -> None:
     cluster.machine()
-    jobs.create("echo $TOKEN and $TWICE", env=[
-        {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "token"}}},
-        {"name": "TWICE", "value": "$(TOKEN)$(TOKEN) $$(TOKEN) $(NOT_KNOWN)"},
-    ])  # fmt: skip
+    jobs.create(
+        "echo $TOKEN and $TWICE",
+        env=[
+            {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "token"}}},
+            {"name": "TWICE", "value": "$(TOKEN)$(TOKEN) $$(TOKEN) $(NOT_KNOWN)"},
+        ],
+    )  # fmt: skip
     await_true(
         "the pod waits",
         lambda: jobs.state().get("waiting", {}).get("reason") == "CreateContainerConfigError",

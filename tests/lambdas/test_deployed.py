@@ -303,9 +303,8 @@ def test_the_link_that_an_operator_prints_opens_the_dashboard(here: Deployed) ->
     with requests.Session() as browser:
         opened = browser.get(link, timeout=HANG_S)
         assert opened.status_code == 200
-        kept = {
-            "cookie": opened.headers["set-cookie"].partition(";")[0]
-        }  # over HTTP a browser would not send it
+        # over HTTP a browser would not send it
+        kept = {"cookie": opened.headers["set-cookie"].partition(";")[0]}
         page = browser.get(f"{here.url}/runs/{b.RUN_ID}", headers=kept, timeout=HANG_S)
         assert f"<h1>{b.RUN_ID}" in page.text
         # A store, a bucket and a provider were there to be looked at.

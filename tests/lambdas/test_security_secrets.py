@@ -90,9 +90,8 @@ def test_a_webhook_whose_services_fail_tells_no_secret(
 def test_what_a_failing_provider_and_bucket_repeat_is_neither_logged_nor_kept(
     lone: Alone, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    caplog.set_level(
-        logging.INFO
-    )  # of botocore's own: below that it shows what it signs, and no function asks it to
+    # of botocore's own: below that it shows what it signs, and no function asks it to
+    caplog.set_level(logging.INFO)
     caplog.set_level(logging.INFO, "prime_train")
     of_provider = faults("wrong key ", SECRETS["PRIME_API_KEY"], statuses=(401, 500))
     of_bucket = faults("wrong keys ", *OWN.values(), statuses=(401, 500))

@@ -63,9 +63,8 @@ def test_a_run_survives_the_loss_of_its_machine(tmp_path: Path) -> None:
 
 def _trained(here: Deployed, tmp_path: Path) -> None:
     """Follow the run from the launch to the end."""
-    taken = (
-        tmp_path / "taken"
-    )  # the run must not be over before its machine is taken, however long that takes on a busy machine
+    # the run must not be over before its machine is taken, however long that takes on a busy machine
+    taken = tmp_path / "taken"
     with watched(here):
         config = write_run(
             tmp_path, {"FAKE_RL_WAITS": f"10@{taken}"}, health=HEALTH | {"overdue_s": 10, "silence_s": 30}

@@ -127,9 +127,8 @@ def test_a_table_that_was_restored_may_take_the_place_of_the_stacks_own() -> Non
         ]
         (tables,) = [one["Resource"] for one in statements if "dynamodb:Query" in one["Action"]]
         assert tables[1] == either
-    environment = yaml.load(template(), _Loader)["Globals"]["Function"]["Environment"][
-        "Variables"
-    ]  # likewise
+    # likewise
+    environment = yaml.load(template(), _Loader)["Globals"]["Function"]["Environment"]["Variables"]
     assert environment["PRIME_TRAIN_STORE"][1] == either
 
 

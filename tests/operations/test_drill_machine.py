@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from prime_train.errors import TemporaryError
-from prime_train.launch.drill.machine import give_back, lose
-from prime_train.launch.drill.steps import Stopped
+from prime_train.launch.provider_drill.machine import give_back, lose
+from prime_train.launch.provider_drill.steps import Stopped
 from prime_train.providers.memory import DEFAULT_OFFERS, MemoryPods
 from prime_train.runs.run import Attempt
 from prime_train.runs.verdict import Pod

@@ -96,9 +96,8 @@ def exported(shell: Shell, kind: str, text: str = GPUS, *more: str, **env: str) 
 
 def documents(folder: Path) -> list[Any]:
     (main,) = folder.glob("*.y*ml")
-    loader = getattr(
-        yaml, "CSafeLoader", yaml.SafeLoader
-    )  # the other one takes seconds for what is in ConfigMaps
+    # the other one takes seconds for what is in ConfigMaps
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return list(yaml.load_all(main.read_text(), loader))
 
 

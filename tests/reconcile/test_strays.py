@@ -106,9 +106,8 @@ def test_of_two_machines_only_that_of_the_attempt_that_the_run_has_left_behind_i
     w.exit(Cause.GPU_HARDWARE)
     w.sweeps(60)
     del w.fail["terminate"]
-    w.pods.hidden.update(
-        pod.pod_id for pod in w.pods.real.list()
-    )  # its provider's list is behind, so that the run goes on without it
+    # its provider's list is behind, so that the run goes on without it
+    w.pods.hidden.update(pod.pod_id for pod in w.pods.real.list())
     w.trains(step=20)
     assert w.living() == [E1, E2]
     w.pods.hidden.clear()

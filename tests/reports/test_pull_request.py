@@ -175,7 +175,14 @@ def test_the_criteria_are_judged_by_the_results_and_unknown_without_them() -> No
 
 PROPOSED = replace(ORIGIN, branch="change", base="main")
 BASE = RunResults(
-    run="base-1", attempt=1, state="succeeded", config="tiny", config_sha256="a" * 64, commit="b" * 40, ended_s=NOW_S - 7200, step=900,
+    run="base-1",
+    attempt=1,
+    state="succeeded",
+    config="tiny",
+    config_sha256="a" * 64,
+    commit="b" * 40,
+    ended_s=NOW_S - 7200,
+    step=900,
     numbers=(number("loss", 2.0, step=900), number("acc", 0.9, ResultSource.AFTER, by="evaluate")),
 )  # fmt: skip
 

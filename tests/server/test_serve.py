@@ -61,10 +61,11 @@ def test_a_server_is_there_when_start_returns() -> None:
 def test_two_servers_live_side_by_side() -> None:
     with Server(webhook(MemoryStore())) as one, Server(webhook(MemoryStore())) as other:
         assert one.url != other.url
+        # their clocks are real
         assert [call(url, CASES[0].request)[0] for url in (one.url, other.url)] == [
             401,
             401,
-        ]  # their clocks are real
+        ]
 
 
 def test_a_port_in_use_is_reported_with_what_to_do() -> None:

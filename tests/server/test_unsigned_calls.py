@@ -60,9 +60,8 @@ def test_tokens_of_strangers_hold_up_no_signed_call_and_wait_in_a_short_queue() 
         waiting = [
             asyncio.create_task(asked(app, LAUNCH_KEY_PATH, TOKEN)) for _ in range(UNSIGNED_WAITING_MAX)
         ]
-        one_more = asyncio.create_task(
-            asked(app, LAUNCH_KEY_PATH, TOKEN)
-        )  # it comes when all of them are in the queue
+        # it comes when all of them are in the queue
+        one_more = asyncio.create_task(asked(app, LAUNCH_KEY_PATH, TOKEN))
         try:
             await one_more
             signed = await asked(app, STORE_PATH + "now_s", b"[]", signed=True)

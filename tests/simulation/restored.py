@@ -100,9 +100,8 @@ class RestoredSimulation(Simulation):
 
     def _connect(self) -> None:
         super()._connect()
-        self.bucket.failed = (
-            self.keeper.disturbed
-        )  # what it may know better has to be known before anything is done
+        # what it may know better has to be known before anything is done
+        self.bucket.failed = self.keeper.disturbed
 
     def _plan(self) -> None:
         super()._plan()
@@ -132,9 +131,8 @@ class RestoredSimulation(Simulation):
             self.loop.after(RETRY_S, lambda: self._put_back(kept))
             return
         lost = [run for run_id, run in vars(self.store)["_runs"].items() if run_id not in kept["_runs"]]
-        if (
-            lost
-        ):  # launched after the copy was made: such runs are lost, as the runbook says; that is another story
+        # launched after the copy was made: such runs are lost, as the runbook says; that is another story
+        if lost:
             return
         vars(self.store).update(kept)
         self.restores += 1

@@ -267,9 +267,8 @@ class Stage:
         acting.effects += 1
         if acting.effects == acting.dies_at:
             raise Crashed(what)
-        if (
-            what != "save"
-        ):  # it may do so there, too, but what follows is only a ledger that is off by as much
+        # it may do so there, too, but what follows is only a ledger that is off by as much
+        if what != "save":
             self._stand_still(acting.watcher)
         quiet = self.luck.quiet
         chance = 0.002 if quiet else self.faults.pause
@@ -373,10 +372,11 @@ class Stage:
     # agents and users
 
     def _start_agent(self, machine: Machine, ticket: Ticket) -> None:
+        # what the agent does at once is no effect of the watcher that put it there
         acting, self._acting = (
             self._acting,
             None,
-        )  # what the agent does at once is no effect of the watcher that put it there
+        )
         try:
             agent = machine.tenant = self._new_agent(machine, ticket.identity)
         finally:

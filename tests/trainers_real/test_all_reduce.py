@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phases.phase import CallOff, PhaseError, Shell
-from prime_agent.phases.trainer_checks import check_all_reduce
+from prime_agent.before_training.phase import CallOff, PhaseError, Shell
+from prime_agent.before_training.trainer_checks import check_all_reduce
 from prime_agent.processes import LocalProcesses
 from prime_train.spec.causes import Cause
 from tests.builders import spec

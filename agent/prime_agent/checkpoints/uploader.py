@@ -23,10 +23,10 @@ from prime_agent.checkpoints.newest_checkpoint import VersionCopies, Waiting
 from prime_agent.checkpoints.open_files import Identity
 from prime_agent.checkpoints.pointers import is_pointed_at, pointers_of
 from prime_agent.checkpoints.promise import REFUSALS_MAX, RefusedEntry, why_incomplete
+from prime_agent.checkpoints.rechecks.second_look import SHAPES_MAX, SecondLook
+from prime_agent.checkpoints.rechecks.verification import Verification
 from prime_agent.checkpoints.retention import Retention, move_latest
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
-from prime_agent.checkpoints.trust.second_look import SHAPES_MAX, SecondLook
-from prime_agent.checkpoints.trust.verification import Verification
 from prime_agent.checkpoints.units import Refused, Unit, Units
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent

@@ -92,9 +92,8 @@ class StepMetrics:
         )
 
     def _remember(self, row: Progress) -> None:
-        before = self._by_step.pop(
-            row.step, NO_METRICS
-        )  # stored as the newest again, also if the trainer has gone back
+        # stored as the newest again, also if the trainer has gone back
+        before = self._by_step.pop(row.step, NO_METRICS)
         loss = row.loss if row.loss is not None else before.loss
         reward = row.reward if row.reward is not None else before.reward
         rate = row.learning_rate if row.learning_rate is not None else before.learning_rate

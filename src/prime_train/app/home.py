@@ -413,9 +413,8 @@ class Home:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise self._served(lock) from None
-            with suppress(
-                OSError
-            ):  # on a full disk the lock holds nevertheless; only its holder is not named
+            # on a full disk the lock holds nevertheless; only its holder is not named
+            with suppress(OSError):
                 os.ftruncate(lock.fileno(), 0)
                 os.write(lock.fileno(), f"{os.getpid()}\n".encode())
             yield

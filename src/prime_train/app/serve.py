@@ -50,9 +50,8 @@ def serve(
         raise UsageError(
             f"the control plane runs elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here"
         )
-    with (
-        home.serving_alone()
-    ):  # a second webhook would give new pods its own address, which stops working when it ends
+    # a second webhook would give new pods its own address, which stops working when it ends
+    with home.serving_alone():
         number = _number(home, host, port)
         public = home.public_url(url_of(host, number))
         refuse_unheard(home, public)

@@ -65,9 +65,8 @@ class FolderBucket:
         self._cleaned_s = 0.0
         if make:
             with _translated_errors(root):
-                root.mkdir(
-                    parents=True, exist_ok=True, mode=0o700
-                )  # with code and checkpoints: not for other users of this machine
+                # with code and checkpoints: not for other users of this machine
+                root.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._temp.mkdir(exist_ok=True)
 
     def put(self, key: str, data: Data) -> None:

@@ -48,9 +48,10 @@ def encode(codec: Codec, raw: Buffer, level: int = LEVEL) -> bytes:
         case Codec.ZSTD:
             return framed(seen, level)
         case Codec.BYTES2 | Codec.BYTES4:
+            # numpy costs 30 MiB of memory, and is seldom needed
             from prime_train.checkpoints.codec_planes import (
                 pack,
-            )  # numpy costs 30 MiB of memory, and is seldom needed
+            )
 
             return pack(seen, _WIDTHS[codec])
 

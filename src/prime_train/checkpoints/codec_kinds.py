@@ -103,9 +103,8 @@ def _timed(codec: Codec, piece: bytes, clock_s: Callable[[], float]) -> Sample:
         began_s = clock_s()
         stored = encode(codec, piece)
         taken_s = min(taken_s, clock_s() - began_s)
-    return Sample(
-        codec, len(stored) / len(piece), len(piece) / max(taken_s, 1e-6)
-    )  # A coarse clock may not have advanced.
+    # A coarse clock may not have advanced.
+    return Sample(codec, len(stored) / len(piece), len(piece) / max(taken_s, 1e-6))
 
 
 def _spread(raw: memoryview) -> bytes:

@@ -8,8 +8,8 @@ from pathlib import Path
 from prime_train.advice import Advice, Call, Operation
 from prime_train.app.home import Home
 from prime_train.checks import changes as config_changes
-from prime_train.configs.versions.version_users import runs_of, users
-from prime_train.configs.versions.versions import NOW, SavedVersions, Texts, spec_of, versions_of
+from prime_train.configs.history.version_users import runs_of, users
+from prime_train.configs.history.versions import NOW, SavedVersions, Texts, spec_of, versions_of
 from prime_train.errors import UsageError
 from prime_train.runs.run import Run
 from prime_train.spec.reader import redacted

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from prime_train.checks.hardware.areal_plan import model_of_areal, plan_of_areal
-from prime_train.checks.hardware.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
-from prime_train.checks.hardware.trainer_plan import model_of_trainer, plan_of_trainer
+from prime_train.checks.plans.areal_plan import model_of_areal, plan_of_areal
+from prime_train.checks.plans.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
+from prime_train.checks.plans.trainer_plan import model_of_trainer, plan_of_trainer
 from prime_train.estimate.job import JobDescription
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model

@@ -95,7 +95,7 @@ def _asked_of_this_place(read: Sequence[LoadedConfig], environment: Mapping[str,
         for loaded, spec in specs:
             found += unset_secrets(spec, environment, loaded.file, loaded.sources.get(loaded.file, ""))
     if any(may_exceed(spec.hardware, environment) for _, spec in specs):
-        from prime_train.configs.versions.policy import beyond_policy
+        from prime_train.configs.history.policy import beyond_policy
 
         found += beyond_policy(read, environment)
     return found

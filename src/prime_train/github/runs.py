@@ -47,9 +47,8 @@ def launch_once(
     before = None if again else _same(store, origin, what)
     if before is not None:
         return before.run_id, None
-    run_id = launch_id(
-        what.spec.name, origin.key, origin.repository
-    )  # deterministic: a request may be delivered twice
+    # deterministic: a request may be delivered twice
+    run_id = launch_id(what.spec.name, origin.key, origin.repository)
     if store.load(run_id) is not None:
         return run_id, None
     origin = replace(origin, deployment=deployment(run_id))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prime_train.errors import UsageError
-from prime_train.planning.init.own_script import Own, name_of
+from prime_train.planning.new_configs.own_script import Own, name_of
 from prime_train.spec.overrides import ChosenSetting, config_text
 from prime_train.spec.tree import Plain
 

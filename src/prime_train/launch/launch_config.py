@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from prime_train.app.home import Home
 from prime_train.checks.spec_rules import only_installs
 from prime_train.checks.validate import check_run_config
+from prime_train.configs.history.policy import policy_findings
 from prime_train.configs.unset_secrets import place_of
-from prime_train.configs.versions.policy import policy_findings
 from prime_train.environment import BUCKET
 from prime_train.errors import UsageError
 from prime_train.launch.allowed import NOTHING_ALLOWED, Allowed

@@ -8,7 +8,7 @@ from prime_train.app.home import Home
 from prime_train.buckets.keys import code_key
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checks.validate import check_run_config
-from prime_train.configs.versions.policy import policy_findings
+from prime_train.configs.history.policy import policy_findings
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.allowed import NOTHING_ALLOWED, Allowed

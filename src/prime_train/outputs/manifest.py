@@ -138,9 +138,8 @@ def outputs_at(
         # Of each path the newest version comes first.
         for file in reversed(manifest.files):
             found.setdefault(file.path, []).append(OutputVersion(manifest, file))
-    newest = newest_outputs(
-        manifests
-    )  # leaves out what was a file in one attempt and is a folder in a later one
+    # leaves out what was a file in one attempt and is a folder in a later one
+    newest = newest_outputs(manifests)
     return {path: _at(versions, step) for path, versions in sorted(found.items()) if path in newest}
 
 

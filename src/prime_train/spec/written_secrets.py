@@ -64,10 +64,11 @@ def _variables(node: Node, name: str = "") -> Iterator[tuple[str, TreeEntry]]:
         if key in _ENVIRONMENTS and isinstance(inner, Mapping):
             yield from ((f"{path}.{entry.key}", entry) for entry in inner.entries)
         elif "." in key and key.partition(".")[0] in _ENVIRONMENTS and isinstance(inner, Scalar):
+            # a dotted key, as variants set it
             yield (
                 path,
                 TreeEntry(key.partition(".")[2], inner.place, inner),
-            )  # a dotted key, as variants set it
+            )
         else:
             yield from _variables(inner, path)
 

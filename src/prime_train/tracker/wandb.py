@@ -217,9 +217,8 @@ class WandbTracker:
         assert run.spec.wandb is not None
         found = self._wandb.run(run.spec.wandb.project, run.run_id, entity=entity_of(run))
         if found is None or not found.received_s:
-            self._warn(
-                run.run_id, "W&B has received no data from it", logging.INFO
-            )  # normal until the run's trainer starts
+            # normal until the run's trainer starts
+            self._warn(run.run_id, "W&B has received no data from it", logging.INFO)
             return UNHEARD
         if found.received_s > self._now() + AHEAD_S_MAX:
             self._warn(
@@ -233,9 +232,8 @@ class WandbTracker:
     def _fail(self, run_id: str, why: str) -> None:
         """Query nothing for a while, longer with each failure in a row."""
         with self._lock:
-            if (
-                self._clock() >= self._closed_until_s
-            ):  # of those that fail at the same time the first one counts
+            # of those that fail at the same time the first one counts
+            if self._clock() >= self._closed_until_s:
                 self._closed_until_s = self._clock() + min(self._closed_s * 2**self._failures, CLOSED_S_MAX)
                 self._failures = min(self._failures + 1, 10)
         self._warn(run_id, why)

@@ -97,9 +97,8 @@ class WandbClient:
             return False
         before = node.get("summary")
         if not isinstance(before, dict):
-            raise TemporaryError(
-                "W&B's answer cannot be parsed: the summary is not an object"
-            )  # it must not be replaced
+            # it must not be replaced
+            raise TemporaryError("W&B's answer cannot be parsed: the summary is not an object")
         if {name: before.get(name) for name in values} != dict(values):
             self._ask("summarize", entity=owner, project=project, run_id=run_id, values=dict(values))
         return True

@@ -103,9 +103,8 @@ def carry_out(
                 [a.pod_id for a in record.run.attempts[-1:] if a.pod_id and a.ended_s is None],
             )
             _mark(context, saved.run)
-            if isinstance(
-                decision, d.Finish
-            ):  # last: it may read many objects, and the machine is paid for meanwhile
+            # last: it may read many objects, and the machine is paid for meanwhile
+            if isinstance(decision, d.Finish):
                 _keep_results(context, saved.run)
         case _:
             pass
@@ -280,9 +279,8 @@ def _lost_step(bucket: Bucket, record: RunRecord, point: ResumePoint | None) -> 
     run, lease = record.run, record.lease
     if lease.attempt == run.attempt and lease.committed_step > (point.step if point is not None else 0):
         return lease.committed_step
-    if (
-        point is None or point != run.resume or run.starts_elsewhere
-    ):  # the last: the launch checks the other run's checkpoint
+    # the last: the launch checks the other run's checkpoint
+    if point is None or point != run.resume or run.starts_elsewhere:
         return None
     manifest = read_manifest(bucket, point.key)
     return None if manifest is not None and point.digest in ("", manifest.digest) else point.step

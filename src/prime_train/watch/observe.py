@@ -209,9 +209,8 @@ def _pods_of(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int
     gone = {pod_id for pod_id, pod in known.items() if pod.status is PodStatus.GONE}
     mine = _mine(record.run)
     for pod_id in _doubtful(record, known, now_s):
-        if (
-            pod_id.partition("/")[0] in unlisted
-        ):  # it may take minutes not to answer, and would hold up what does not depend on it
+        # it may take minutes not to answer, and would hold up what does not depend on it
+        if pod_id.partition("/")[0] in unlisted:
             continue
         try:
             pod = context.pods.get(pod_id)

@@ -165,9 +165,8 @@ def reconcile_fully(
         if clock is not None:
             snapshot = fresh(context, snapshot, at_s)
         done = reconcile(context, run_id, at_s, snapshot, clock=clock)
-        if done.is_rest or isinstance(
-            done.decision, d.PutAgent
-        ):  # may have taken minutes; observe its result first
+        # may have taken minutes; observe its result first
+        if done.is_rest or isinstance(done.decision, d.PutAgent):
             return step
         if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):
             snapshot = replace(

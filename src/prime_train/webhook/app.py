@@ -79,9 +79,8 @@ def create_app(host: Host, pages: PageServer | None = None, bodies: BodyReader |
         return webhook, asked, target
 
     async def answer(request: Request) -> Response:
-        webhook, asked, target = await authenticated(
-            request
-        )  # as a dependency it would cost each heartbeat a sixth more
+        # as a dependency it would cost each heartbeat a sixth more
+        webhook, asked, target = await authenticated(request)
         response = await host.carry_out(
             webhook, read(target, asked.body) if isinstance(target, calls.RequestTarget) else target
         )

@@ -187,9 +187,8 @@ def test_requests_keep_the_pace_that_is_allowed_and_none_is_refused(fake: FakeLa
         pods.list()
     assert {request.status for request in fake.requests} == {200}
     assert max(waits) <= 12
-    assert (
-        sum(waits) == 28
-    )  # the third launch is 24 s after the first, before which there are three requests, and a list follows
+    # the third launch is 24 s after the first, before which there are three requests, and a list follows
+    assert sum(waits) == 28
 
 
 def test_a_launch_whose_turn_is_far_off_is_not_sent_and_says_how_long(fake: FakeLambdaCloud) -> None:

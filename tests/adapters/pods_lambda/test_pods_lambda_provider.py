@@ -32,9 +32,8 @@ def plane(fake: FakeLambdaCloud, root: Path, master: bytes, pushed: Pushed) -> L
 def test_two_control_planes_share_an_account_and_see_only_their_own_machines(
     fake: FakeLambdaCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        provider, "LambdaClient", lambda settings, **_: client_of(fake, settings.key)
-    )  # without its pace
+    # without its pace
+    monkeypatch.setattr(provider, "LambdaClient", lambda settings, **_: client_of(fake, settings.key))
     assert PROVIDERS["lambda"].implementation == f"{LambdaProvider.__module__}:{LambdaProvider.__name__}"
     pushed = Pushed()
     for name in ("ours", "theirs"):

@@ -10,9 +10,8 @@ def zipped(content: bytes) -> bytes:
     """Return a zip archive, the format in which numpy and torch write arrays."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
-        archive.writestr(
-            zipfile.ZipInfo("w.npy"), content
-        )  # with a fixed date: the same content is the same bytes
+        # with a fixed date: the same content is the same bytes
+        archive.writestr(zipfile.ZipInfo("w.npy"), content)
     return made.getvalue()
 
 

@@ -133,9 +133,8 @@ def test_entries_of_the_new_launchs_folder_that_match_nothing_are_named_with_tha
     wanted, shipping = spec(checkpoints=checkpoints), uploader(bucket, tmp_path, **checkpoints)
     trainer = trainer_for(wanted)
     made = Surroundings(work, folder, step_of=lambda name: trainer.step_of(wanted, name), outputs=())
-    write(
-        work / former, {"ckpt-000010.pt": b"former", "step_10.pt": b"former"}
-    )  # restored, or packed with the working tree
+    # restored, or packed with the working tree
+    write(work / former, {"ckpt-000010.pt": b"former", "step_10.pt": b"former"})
     made.disregard_present()
     assert made.look(frozenset(), (), above=10, deep=False, at_once=True).is_empty
     write(work / present, {"ckpt-000020.pt": b"20", "ckpt-000030.pt": b"30"})

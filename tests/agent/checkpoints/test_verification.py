@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.checkpoints.trust.verification import Verification, reads_back
+from prime_agent.checkpoints.rechecks.verification import Verification, reads_back
 from prime_agent.checkpoints.uploader import Uploader
 from prime_train.buckets.folder import FolderBucket
 from prime_train.checkpoints.manifest import Manifest

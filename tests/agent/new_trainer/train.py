@@ -84,9 +84,8 @@ def count(checkpoints: Path, steps: int, resumed: Path | None) -> None:
                     time.sleep(0.02)
                 abacus.kill()
                 abacus.wait()
-                with (
-                    socket.socket() as held
-                ):  # a bound port refuses connections, and nobody else on a busy machine can answer there
+                # a bound port refuses connections, and nobody else on a busy machine can answer there
+                with socket.socket() as held:
                     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     held.bind(("127.0.0.1", int(settings["port"])))
                     signal.pause()

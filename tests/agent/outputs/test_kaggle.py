@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from prime_agent.after.kaggle import PackagingFailed, metadata, package
+from prime_agent.after_training.kaggle import PackagingFailed, metadata, package
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import KaggleSpec
 from tests.agent.attempts import attempt, demo_spec

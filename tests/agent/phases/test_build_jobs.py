@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phases.setup import free_bytes
+from prime_agent.before_training.setup import free_bytes
 from prime_train.trainers.conventions.kernels import build_jobs
 from tests.agent.attempts import attempt, demo_spec
 

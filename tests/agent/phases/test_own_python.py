@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phases.own_python import Interpreter, give_python, own_variables, why_unfit
-from prime_agent.phases.phase import CallOff, Shell
+from prime_agent.before_training.own_python import Interpreter, give_python, own_variables, why_unfit
+from prime_agent.before_training.phase import CallOff, Shell
 from prime_agent.processes import LocalProcesses
 from tests.fakes.machine_images import CONDA, NO_PYTHON, RUNPOD_24_04, UBUNTU_24_04, Image
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phases.speeds import (
+from prime_agent.before_training.speeds import (
     Measured,
     read_speed,
     slow_disk,

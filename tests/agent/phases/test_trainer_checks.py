@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
-from prime_agent.phases.trainer_checks import check_all_reduce, check_services, in_use
+from prime_agent.before_training.phase import Called, CallOff, PhaseError, Shell
+from prime_agent.before_training.trainer_checks import check_all_reduce, check_services, in_use
 from prime_agent.processes import LocalProcesses
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import RunSpec

@@ -13,7 +13,7 @@ from rich.console import Console
 from prime_train.checks.changes import of_config, of_trainer
 from prime_train.checks.compare_versions import Side, VersionRow, compare, rows
 from prime_train.configs.commands.side_by_side import render
-from prime_train.configs.versions.versions import Texts
+from prime_train.configs.history.versions import Texts
 from prime_train.errors import UsageError
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG, Shell

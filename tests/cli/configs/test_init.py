@@ -12,16 +12,16 @@ from prime_train.errors import UsageError
 from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.models.hardware_presets import PRESETS, known_preset, preset
 from prime_train.estimate.models.lookup import resolve_model
-from prime_train.planning.init import text as init_text
-from prime_train.planning.init.new_config import (
+from prime_train.planning.new_configs import text as init_text
+from prime_train.planning.new_configs.new_config import (
     PRIME_RL,
     checked_environment,
     checked_gpus,
     checked_model,
     checked_usd,
 )
-from prime_train.planning.init.own_script import TEMPLATES
-from prime_train.planning.init.plan import GPUS, How, InitChoices, Wanted, settings_for
+from prime_train.planning.new_configs.own_script import TEMPLATES
+from prime_train.planning.new_configs.plan import GPUS, How, InitChoices, Wanted, settings_for
 from prime_train.spec.reader import read_config
 from prime_train.trainers.registry import TRAINERS
 from tests.cli.inside import Inside

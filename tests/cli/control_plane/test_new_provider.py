@@ -55,10 +55,10 @@ def shell(tmp_path: Path, meadow: Meadow, monkeypatch: pytest.MonkeyPatch) -> Sh
     return replace(Shell(tmp_path), program=(sys.executable, "-m", "tests.cli.new_provider"))
 
 
-def test_it_is_one_package_of_at_most_300_lines_and_one_row() -> None:
+def test_it_is_one_package_of_at_most_360_lines_and_one_row() -> None:
     package = Path(new_provider.__file__).parent
     files = [file for file in package.iterdir() if file.name != "__pycache__"]
-    assert sum(len(file.read_text().splitlines()) for file in files) <= 300
+    assert sum(len(file.read_text().splitlines()) for file in files) <= 360
     assert new_provider.NAME not in PROVIDERS
     module, _, name = new_provider.ROW.implementation.partition(":")
     assert (module, getattr(new_provider, name)) == (new_provider.__name__, new_provider.MeadowProvider)

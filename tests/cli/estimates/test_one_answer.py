@@ -25,8 +25,8 @@ from prime_train.launch.review import offers_for, review
 from prime_train.market.left_of_run import market_of
 from prime_train.market.ranking import rank
 from prime_train.planning.cost_forecast import forecast_of
-from prime_train.planning.init.new_config import Answers, prime_rl_files, prime_rl_settings, save_files
 from prime_train.planning.market_for_run import seen_here
+from prime_train.planning.new_configs.new_config import Answers, prime_rl_files, prime_rl_settings, save_files
 from prime_train.planning.offered import offered
 from prime_train.runs.offer import Offer
 from prime_train.runs.run import Attempt, Run, RunState

@@ -126,9 +126,22 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "path",
     [
-        "../outside.yaml", "configs/../../outside.yaml", "/etc/passwd", "configs/out.yaml", "configs/up/outside.yaml", "-", "--help",
-        "-rf configs", "configs/a\nb.yaml", "configs/a\r::error::b.yaml", "configs/a\x00b", "configs/\x1b[31m",
-        "configs/\u2028b", "configs/\udcff.yaml", "~root/../../..", "configs/../..",
+        "../outside.yaml",
+        "configs/../../outside.yaml",
+        "/etc/passwd",
+        "configs/out.yaml",
+        "configs/up/outside.yaml",
+        "-",
+        "--help",
+        "-rf configs",
+        "configs/a\nb.yaml",
+        "configs/a\r::error::b.yaml",
+        "configs/a\x00b",
+        "configs/\x1b[31m",
+        "configs/\u2028b",
+        "configs/\udcff.yaml",
+        "~root/../../..",
+        "configs/../..",
     ],
 )  # fmt: skip
 def test_a_path_that_leads_out_or_is_none_is_refused_in_one_line(here: Path, path: str) -> None:
@@ -377,8 +390,15 @@ def test_the_event_they_are_made_of_is_read(tmp_path: Path, name: str, event: di
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (b"", "is not JSON"), (b"{", "is not JSON"), (b"\xff\xfe{", "is not JSON"), (b"[" * 200_000, "is not JSON"),
-        (b'{"a":' * 200_000, "is not JSON"), (b"null", "is missing"), (b"[]", "is missing"), (b"3", "is missing"), (b'"x"', "is missing"),
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"\xff\xfe{", "is not JSON"),
+        (b"[" * 200_000, "is not JSON"),
+        (b'{"a":' * 200_000, "is not JSON"),
+        (b"null", "is missing"),
+        (b"[]", "is missing"),
+        (b"3", "is missing"),
+        (b'"x"', "is missing"),
     ],
 )  # fmt: skip
 def test_an_event_that_is_none_is_refused(tmp_path: Path, name: str, event: bytes, why: str) -> None:

@@ -37,7 +37,11 @@ def test_a_dispatch_launches_and_records_a_deployment(job: Job, plane: dict[str,
     assert did.code == 0, did.log
     (run,) = runs(job, plane)
     assert did.outputs | {"url": ""} == {
-        "run": run.run_id, "state": "queued", "created": "true", "url": "", "deployment": did.outputs["deployment"]
+        "run": run.run_id,
+        "state": "queued",
+        "created": "true",
+        "url": "",
+        "deployment": did.outputs["deployment"],
     }  # fmt: skip
     (deployment,) = job.fake.deployments(job.repo)
     assert deployment["environment"] == f"prime-train/{run.run_id}"

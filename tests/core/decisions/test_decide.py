@@ -889,10 +889,11 @@ def test_a_machine_that_is_in_no_attempt_costs_dollars_and_no_hours() -> None:
     run = a_run(
         budget={"usd": 1000.0, "hours": 900 / 3600}, notices=noted(AlertKind.BUDGET), orphans=(orphan,)
     )
+    # the warning's share of 900 s, of which 640 s are used
     assert d.budget_moment_s(run, NOW_S) in (
         NOW_S + 80,
         NOW_S + 81,
-    )  # the warning's share of 900 s, of which 640 s are used
+    )
 
 
 @PROPERTY

@@ -200,9 +200,8 @@ class ContractKeeper(Keeper):
         if step < truth.acked:
             truth.acked = truth.acked_at_fence = step
             truth.acked_attempt = 0
-        if (
-            self.pasts[run_id].has_lost and step < self.pasts[run_id].best_acked
-        ):  # what is trained again is progress
+        # what is trained again is progress
+        if self.pasts[run_id].has_lost and step < self.pasts[run_id].best_acked:
             self.pasts[run_id].best_acked = self.pasts[run_id].best_at_fence = step
         self.pasts[run_id].has_lost = False
 

@@ -188,9 +188,8 @@ class SlackBot:
             alert.run_id: _since_s(alert, self._record_of(alert.run_id))
             for alert in self._ahead.burst(self._sent)
         }
-        for run_id in sorted(
-            since, key=lambda run_id: since[run_id]
-        ):  # oldest first, so that one read of the channel covers all runs
+        # oldest first, so that one read of the channel covers all runs
+        for run_id in sorted(since, key=lambda run_id: since[run_id]):
             self._threads.of(run_id, since[run_id])
         burst = self._ahead.burst(self._sent)
         if burst:

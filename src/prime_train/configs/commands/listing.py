@@ -15,8 +15,8 @@ from prime_train.terminal.arguments import AsJson, print_json
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from prime_train.configs.versions.list_versions import VersionList
-    from prime_train.configs.versions.versions import Version
+    from prime_train.configs.history.list_versions import VersionList
+    from prime_train.configs.history.versions import Version
     from prime_train.runs.run import Run
 
 
@@ -38,7 +38,7 @@ def list_(
     from rich.text import Text
 
     from prime_train.app.home import Home
-    from prime_train.configs.versions.list_versions import list_versions
+    from prime_train.configs.history.list_versions import list_versions
     from prime_train.terminal.console import console as open_console
 
     if config is None:
@@ -76,7 +76,7 @@ def _all(*, as_json: bool) -> Exit:
     from rich.text import Text
 
     from prime_train.app.home import Home
-    from prime_train.configs.versions.list_versions import saved_configs
+    from prime_train.configs.history.list_versions import saved_configs
     from prime_train.terminal.console import console as open_console
 
     found = saved_configs(Home.of(os.environ))
@@ -119,6 +119,6 @@ def _head(version: "Version") -> "Text":
 def _row(version: "Version", runs: "tuple[Run, ...]") -> "list[Text]":
     from rich.text import Text
 
-    from prime_train.configs.versions.version_users import used_by
+    from prime_train.configs.history.version_users import used_by
 
     return [_head(version), *(Text(f"      {used_by(run)}", style="cyan") for run in runs)]

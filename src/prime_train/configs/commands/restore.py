@@ -20,7 +20,7 @@ def restore(
 ) -> Exit:
     """Restore a version, together with the trainer's file."""
     from prime_train.app.home import Home
-    from prime_train.configs.versions.restore_version import restore_version
+    from prime_train.configs.history.restore_version import restore_version
 
     restored = restore_version(Home.of(os.environ), config, version, force=force)
     typer.echo(f"{', '.join(map(str, restored.files))}: {restored.version.title}")

@@ -21,7 +21,7 @@ def save(
 ) -> Exit:
     """Save the current config, together with the trainer's file."""
     from prime_train.app.home import Home
-    from prime_train.configs.versions.save_version import save_version
+    from prime_train.configs.history.save_version import save_version
 
     saved = save_version(Home.of(os.environ), config, note, name)
     if not saved.is_new:

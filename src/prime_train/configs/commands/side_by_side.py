@@ -11,7 +11,7 @@ from rich.text import Text
 
 from prime_train.checks.changes import ConfigChange, Judgement
 from prime_train.checks.compare_versions import Comparison, Side, VersionRow
-from prime_train.configs.versions.version_users import used_by
+from prime_train.configs.history.version_users import used_by
 
 TAB = 4
 _WORDS = re.compile(r"\w+|\W")

@@ -28,8 +28,20 @@ from prime_train.estimate.models.dimensions import Model
 from prime_train.runs.forecast import GIB, GpuNeed
 
 __all__ = [
-    "GIB", "Logits", "Method", "Need", "Phase", "Recompute", "Serving", "Sharding", "Training", "Use",
-    "kv_bytes", "serving_need", "trained_params", "training_need",
+    "GIB",
+    "Logits",
+    "Method",
+    "Need",
+    "Phase",
+    "Recompute",
+    "Serving",
+    "Sharding",
+    "Training",
+    "Use",
+    "kv_bytes",
+    "serving_need",
+    "trained_params",
+    "training_need",
 ]  # fmt: skip
 
 COUNTED_BAND = (0.97, 1.06)

@@ -78,7 +78,7 @@ def validate(
     """Check, price and explain the configs of a pull request."""
     from prime_train.checks.report.sarif import sarif as findings_as_sarif
     from prime_train.checks.validate import FAIL_ON, check_configs, exit_for, passes
-    from prime_train.configs.versions.policy import beyond_policy
+    from prime_train.configs.history.policy import beyond_policy
     from prime_train.github.changed_configs import inside, unchanged
     from prime_train.github.commands.schedule import report_schedule
     from prime_train.github.config_check import comment_on_pull, configs_of, launched_configs

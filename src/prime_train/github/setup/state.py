@@ -22,7 +22,7 @@ from prime_train.github.repository import content_at
 from prime_train.github.schedule import ScheduleOff, schedule_off
 from prime_train.github.setup.files import Pin, WorkflowsRef, secrets_of, workflow_files
 from prime_train.github.workflows import ActionsPolicy, actions_policy
-from prime_train.planning.init.ready_configs import ready_config
+from prime_train.planning.new_configs.ready_configs import ready_config
 
 URL = "PRIME_TRAIN_URL"
 CONFIGS = "configs"

@@ -50,7 +50,7 @@ def import_(
     or another accelerator. Nothing is rented.
     """
     from prime_train.interop.imports.convert import imported
-    from prime_train.planning.init.new_config import checked_usd, save_files
+    from prime_train.planning.new_configs.new_config import checked_usd, save_files
 
     made = imported(file, output, name=name, usd=checked_usd(str(usd)) if usd is not None else None)
     if output is not None:

@@ -10,15 +10,15 @@ import typer
 from prime_train.errors import UsageError
 from prime_train.estimate.models.hardware_presets import known_preset
 from prime_train.exit_codes import Exit
-from prime_train.planning.init.ready_configs import ready_names
+from prime_train.planning.new_configs.ready_configs import ready_names
 from prime_train.terminal.output import print_coloured
 from prime_train.text.formatting import alternatives
 from prime_train.trainers.registry import TRAINERS
 
 if TYPE_CHECKING:
-    from prime_train.planning.init.new_config import Answers, Files
-    from prime_train.planning.init.own_script import Own
-    from prime_train.planning.init.plan import InitChoices
+    from prime_train.planning.new_configs.new_config import Answers, Files
+    from prime_train.planning.new_configs.own_script import Own
+    from prime_train.planning.new_configs.plan import InitChoices
 
 STEPS = 100
 _PRESET_HELP = "Hardware, such as h100-80gb; or a config that is ready to run, such as hf-sft."
@@ -73,7 +73,7 @@ def init(
     Writes FOLDER/NAME.yaml, and FOLDER/NAME/rl.toml for prime-rl, after they were shown. Nothing is rented.
     """
     from prime_train.planning.commands.questions import answers
-    from prime_train.planning.init.new_config import (
+    from prime_train.planning.new_configs.new_config import (
         PRIME_RL,
         Answers,
         checked_usd,
@@ -82,7 +82,7 @@ def init(
         ready_files,
         suffices,
     )
-    from prime_train.planning.init.own_script import checked_kind
+    from prime_train.planning.new_configs.own_script import checked_kind
 
     given = Answers(model, preset, gpus, environment, checked_usd(str(budget)) if budget is not None else 0)
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -136,16 +136,16 @@ def _refuse_needless(preset: str, options: list[str]) -> None:
 
 def _prompted_kind() -> str:
     from prime_train.planning.commands.questions import ask_for, kind_words
-    from prime_train.planning.init.new_config import PRIME_RL
-    from prime_train.planning.init.own_script import checked_kind
+    from prime_train.planning.new_configs.new_config import PRIME_RL
+    from prime_train.planning.new_configs.own_script import checked_kind
 
     return checked_kind(ask_for(kind_words(), "Trainer", PRIME_RL, checked_kind))
 
 
 def _own(kind: str, given: "Answers", command: str, *, steps: int, name: str, ask: bool) -> "Own":
     from prime_train.planning.commands.questions import COMMAND_WORDS, USD_WORDS, ask_for
-    from prime_train.planning.init.new_config import DEFAULT_USD, checked_usd, script_of
-    from prime_train.planning.init.own_script import checked_command, default_command
+    from prime_train.planning.new_configs.new_config import DEFAULT_USD, checked_usd, script_of
+    from prime_train.planning.new_configs.own_script import checked_command, default_command
 
     if ask and not command:
         command = ask_for(COMMAND_WORDS, "Command", default_command(kind, steps), checked_command)
@@ -169,8 +169,8 @@ def _write_ready(files: "Files", *, ask: bool, force: bool) -> Exit:
 def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
     from prime_train.checks.report import terminal as findings
     from prime_train.launch.launch_config import InvalidConfig
-    from prime_train.planning.init.new_config import script_files
-    from prime_train.planning.init.own_script import name_of
+    from prime_train.planning.new_configs.new_config import script_files
+    from prime_train.planning.new_configs.own_script import name_of
 
     try:
         files = script_files(own, folder)
@@ -187,7 +187,7 @@ def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
 
 
 def _write(settings: "InitChoices", folder: Path, *, ask: bool, force: bool) -> Exit:
-    from prime_train.planning.init.new_config import prime_rl_files, to_do
+    from prime_train.planning.new_configs.new_config import prime_rl_files, to_do
 
     files = prime_rl_files(settings, folder)
     typer.echo(
@@ -206,7 +206,7 @@ def _written(files: dict[Path, str], *, ask: bool, force: bool) -> bool:
     """Write the files after confirmation. Return False if the user declined. Raises UsageError if a file
     exists and may not be replaced.
     """
-    from prime_train.planning.init.new_config import existing, save_files
+    from prime_train.planning.new_configs.new_config import existing, save_files
 
     there = existing(files)
     if ask and there and not force:

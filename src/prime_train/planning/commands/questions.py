@@ -7,7 +7,7 @@ import typer
 
 from prime_train.errors import UsageError
 from prime_train.estimate.models.hardware_presets import DEFAULT, PRESETS, known_preset
-from prime_train.planning.init.new_config import (
+from prime_train.planning.new_configs.new_config import (
     DEFAULT_USD,
     Answers,
     checked_environment,

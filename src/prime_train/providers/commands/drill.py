@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prime_train.exit_codes import Exit
-from prime_train.launch.drill.steps import Outcome, StepResult
+from prime_train.launch.provider_drill.steps import Outcome, StepResult
 from prime_train.providers.answers.known import BELIEF, Judged, Verdict
 from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.text.formatting import span, usd
 
 if TYPE_CHECKING:
-    from prime_train.launch.drill.play import Drill
+    from prime_train.launch.provider_drill.play import Drill
 
 USD, MINUTES = 1.0, 45.0
 WHYS_SHOWN = 3
@@ -52,9 +52,9 @@ def drill(
     step fails.
     """
     from prime_train.app.home import Home
-    from prime_train.launch.drill.play import Drill, drilled
-    from prime_train.launch.drill.record import write_record
-    from prime_train.launch.drill.stage import Limits
+    from prime_train.launch.provider_drill.play import Drill, drilled
+    from prime_train.launch.provider_drill.record import write_record
+    from prime_train.launch.provider_drill.stage import Limits
 
     shown: list[Path] = []
 
@@ -117,7 +117,7 @@ def _show(played: "Drill", record: Path) -> None:
 
 def _left(played: "Drill") -> str:
     """Return what is left at the provider, in words."""
-    from prime_train.launch.drill.play import where_to_end
+    from prime_train.launch.provider_drill.play import where_to_end
 
     if played.left:
         machines = ", ".join(f"{one.name} ({usd(one.usd_per_hour)}/h)" for one in played.left)
@@ -132,7 +132,7 @@ def _left(played: "Drill") -> str:
 
 
 def _content(played: "Drill") -> dict[str, object]:
-    from prime_train.launch.drill.record import record_of
+    from prime_train.launch.provider_drill.record import record_of
 
     content = record_of(played, datetime.now(UTC))
     del content["answers"]

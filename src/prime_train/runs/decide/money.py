@@ -62,9 +62,8 @@ def _drain_reason(
     flush_s = budget.flush_from_s(run)
     if run.desired is DesiredState.STOP:
         return DrainReason.USER, "stopped by the user"
-    if (
-        run.state is RunState.UPLOADING
-    ):  # the run is flushing already; whether that has cost too much is checked before
+    # the run is flushing already; whether that has cost too much is checked before
+    if run.state is RunState.UPLOADING:
         return _warned_away(run, verdict, funds)
     if ledger.spent(run, now_s).usd >= budget.save_usd(run):
         return DrainReason.BUDGET, f"the budget of {usd(run.spec.budget.usd)} is nearly spent"

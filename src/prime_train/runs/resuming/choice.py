@@ -73,9 +73,8 @@ def choose(
     was committed and is not whole in the bucket any more.
     """
     listed = list(manifests)
-    whole = [
-        m for m in listed if m.blobs_of or not missing_blobs(m, sizes)
-    ]  # the blobs of another run are checked at the launch
+    # the blobs of another run are checked at the launch
+    whole = [m for m in listed if m.blobs_of or not missing_blobs(m, sizes)]
     newest = newest_of(run, listed, sizes)
     if lost is not None:
         before = [m for m in _past(run, whole) if m.step < lost]

@@ -9,7 +9,7 @@ nothing is reported of the disk.
 
 from collections.abc import Iterator
 
-from prime_train.checks.hardware.trainer_plan import least_training, model_of_trainer
+from prime_train.checks.plans.trainer_plan import least_training, model_of_trainer
 from prime_train.estimate import gpus
 from prime_train.estimate.memory.phases import Method, training_need
 from prime_train.estimate.models.lookup import resolve_path

@@ -20,11 +20,11 @@ from prime_train.environment import BUCKET, PUBLIC_URL
 from prime_train.errors import ExternalError, PermanentError, UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.code.archive import survey
-from prime_train.launch.drill.machine import GivenBack, ObservedEnd, give_back, lose
-from prime_train.launch.drill.recording import Recorder
-from prime_train.launch.drill.stage import Limits, drill_home, drill_spec, secrets_of, written_tree
-from prime_train.launch.drill.steps import Left, Outcome, Step, StepResult, Stopped
 from prime_train.launch.launch import LaunchPlan, launch
+from prime_train.launch.provider_drill.machine import GivenBack, ObservedEnd, give_back, lose
+from prime_train.launch.provider_drill.recording import Recorder
+from prime_train.launch.provider_drill.stage import Limits, drill_home, drill_spec, secrets_of, written_tree
+from prime_train.launch.provider_drill.steps import Left, Outcome, Step, StepResult, Stopped
 from prime_train.providers.answers.known import Judged
 from prime_train.providers.kinds import LOCAL, PROVIDERS
 from prime_train.providers.look import look_with

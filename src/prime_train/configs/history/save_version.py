@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.app.home import Home
-from prime_train.configs.versions.versions import (
+from prime_train.configs.history.versions import (
     Texts,
     Version,
     requires_trainer_file,

@@ -14,8 +14,8 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from prime_agent.phases import all_reduce_program
-from prime_agent.phases.phase import Ended, PhaseError, Shell
+from prime_agent.before_training import all_reduce_program
+from prime_agent.before_training.phase import Ended, PhaseError, Shell
 from prime_agent.trainer.progress_follower import Follower
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import RunSpec, SmokeSpec, VerifySpec

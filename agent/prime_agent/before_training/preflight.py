@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from prime_agent.before_training.phase import PhaseError
 from prime_agent.gpu.cuda_contexts import Contexts
 from prime_agent.gpu.reading import GpuLoad, GpuReader
-from prime_agent.phases.phase import PhaseError
 from prime_train.providers.kinds import allowed_providers, is_own_machine
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import HardwareSpec, RunSpec

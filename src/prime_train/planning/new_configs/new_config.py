@@ -13,12 +13,12 @@ from prime_train.estimate.models.lookup import resolve_model
 from prime_train.estimate.models.registry import ModelEntry, ModelKind
 from prime_train.exit_codes import Exit
 from prime_train.launch.launch_config import InvalidConfig
-from prime_train.planning.init import text as templates
-from prime_train.planning.init.own_script import Own, config, default_command, name_of
-from prime_train.planning.init.plan import GPUS, How, InitChoices, Wanted, settings_for
-from prime_train.planning.init.ready_configs import ready_config
-from prime_train.planning.init.text import INCLUDED, KNOWN_REF
 from prime_train.planning.models import registry
+from prime_train.planning.new_configs import text as templates
+from prime_train.planning.new_configs.own_script import Own, config, default_command, name_of
+from prime_train.planning.new_configs.plan import GPUS, How, InitChoices, Wanted, settings_for
+from prime_train.planning.new_configs.ready_configs import ready_config
+from prime_train.planning.new_configs.text import INCLUDED, KNOWN_REF
 from prime_train.spec.finding import Severity, has_errors
 from prime_train.spec.reader import read_text
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
-from prime_train.configs.versions.versions import Version, trainer_file, versions_of
+from prime_train.configs.history.versions import Version, trainer_file, versions_of
 from prime_train.errors import UsageError
 
 

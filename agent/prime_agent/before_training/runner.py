@@ -7,21 +7,21 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prime_agent.before_training.by_version import installed_versions, variables_by_version
+from prime_agent.before_training.code_snapshot import clone, unpack
+from prime_agent.before_training.image_environment import is_described, provide
+from prime_agent.before_training.own_python import OwnPython, give_python
+from prime_agent.before_training.phase import Called, CallOff, PhaseError, Shell
+from prime_agent.before_training.preflight import preflight, shm_bytes, shm_warning
+from prime_agent.before_training.setup import set_up
+from prime_agent.before_training.speeds import slow_disk, slow_download
+from prime_agent.before_training.trainer_checks import check_all_reduce, check_services, smoke, verify
 from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed, Restored
 from prime_agent.gpu.cuda_contexts import make_contexts
 from prime_agent.gpu.reading import GpuReader
 from prime_agent.outputs.restore import restore_outputs, resume_outputs
-from prime_agent.phases.by_version import installed_versions, variables_by_version
-from prime_agent.phases.code_snapshot import clone, unpack
-from prime_agent.phases.image_environment import is_described, provide
-from prime_agent.phases.own_python import OwnPython, give_python
-from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
-from prime_agent.phases.preflight import preflight, shm_bytes, shm_warning
-from prime_agent.phases.setup import set_up
-from prime_agent.phases.speeds import slow_disk, slow_download
-from prime_agent.phases.trainer_checks import check_all_reduce, check_services, smoke, verify
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.stale_outputs import moved_aside

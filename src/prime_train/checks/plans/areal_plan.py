@@ -144,9 +144,8 @@ def _training(config: Document, on: _Layout, assumed: list[str], *, is_example: 
         return None
     is_lora, is_megatron = _value(config, "actor", "use_lora") is True, on.engine == "megatron"
     width = 2.0 if _text(config, "actor", "optimizer_dtype") in ("bfloat16", "bf16") else 4.0
-    states = {"sgd": 0.0, "adam_bf16": 6.0}.get(
-        _text(config, "actor", "optimizer", "type"), 2 * width
-    )  # a third state compensates rounding
+    # a third state compensates rounding
+    states = {"sgd": 0.0, "adam_bf16": 6.0}.get(_text(config, "actor", "optimizer", "type"), 2 * width)
     weights, gradients, states = (2.0, 4.0, 4 + 2 * 4.0) if is_megatron else (width, width, states)
     return Training(
         method=Method.LORA if is_lora else Method.FULL,

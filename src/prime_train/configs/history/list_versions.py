@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.app.home import Home
-from prime_train.configs.versions.version_users import runs_of, users
-from prime_train.configs.versions.versions import SavedVersions, Version, versions_of
+from prime_train.configs.history.version_users import runs_of, users
+from prime_train.configs.history.versions import SavedVersions, Version, versions_of
 from prime_train.runs.run import Run
 
 

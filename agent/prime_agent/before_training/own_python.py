@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_agent.phases.phase import Shell
-from prime_agent.phases.venv_above import put_packages_above, put_programs
+from prime_agent.before_training.phase import Shell
+from prime_agent.before_training.venv_above import put_packages_above, put_programs
 from prime_train.text.safe import neutralized
 
 PROBE_S_MAX = 60.0

@@ -144,9 +144,8 @@ def write_speed(
     """
 
     def write(meter: "_Meter") -> None:
-        piece = os.urandom(
-            min(PIECE_BYTES, sample_bytes)
-        )  # neither zeros, which some disks do not store, nor what compresses
+        # neither zeros, which some disks do not store, nor what compresses
+        piece = os.urandom(min(PIECE_BYTES, sample_bytes))
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
             while meter.size < sample_bytes and not meter.stopped:
                 left = memoryview(piece)

@@ -8,9 +8,9 @@ general; where it is another one, no row applies. Nothing here can end an attemp
 
 from collections.abc import Mapping
 
+from prime_agent.before_training.phase import Shell
+from prime_agent.before_training.preflight import shm_bytes
 from prime_agent.gpu.reading import GpuReader
-from prime_agent.phases.phase import Shell
-from prime_agent.phases.preflight import shm_bytes
 from prime_agent.trainer.logs import BoundedLog
 from prime_train.spec.spec import RunSpec
 from prime_train.trainers.conventions.environment_by_version import LIBRARIES, chosen, machine

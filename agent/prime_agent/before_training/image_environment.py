@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from prime_agent.phases.phase import Called, PhaseError, Shell
-from prime_agent.phases.setup import set_up
-from prime_agent.phases.venv_above import put_packages_above, put_programs
+from prime_agent.before_training.phase import Called, PhaseError, Shell
+from prime_agent.before_training.setup import set_up
+from prime_agent.before_training.venv_above import put_packages_above, put_programs
 from prime_train.spec.causes import Cause
 from prime_train.spec.image_contents import ENVIRONMENT, FOLDER, LINKS, SUMS, digest_of, environment_files
 from prime_train.spec.spec import ImageSpec, RunSpec

@@ -7,8 +7,8 @@ import shlex
 import shutil
 from pathlib import Path
 
-from prime_agent.phases.phase import Ended, PhaseError, Shell
-from prime_agent.phases.setup import cause_of
+from prime_agent.before_training.phase import Ended, PhaseError, Shell
+from prime_agent.before_training.setup import cause_of
 from prime_train.buckets.keys import code_keys
 from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.archive import BROKEN, uncompressed

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.launch.drill.play import Drill
+from prime_train.launch.provider_drill.play import Drill
 
 FORM = 1
 """Number of the form of the file; a change of what a field means raises it."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from prime_train.errors import ExternalError
-from prime_train.launch.drill.steps import Left, Stopped
+from prime_train.launch.provider_drill.steps import Left, Stopped
 from prime_train.providers.port import Pods
 from prime_train.runs.run import Attempt
 from prime_train.runs.verdict import Pod, PodStatus

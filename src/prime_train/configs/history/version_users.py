@@ -1,7 +1,7 @@
 """Find the runs that used each version of a config, by the specs in the store."""
 
 from prime_train.app.home import Home
-from prime_train.configs.versions.versions import Version, spec_of
+from prime_train.configs.history.versions import Version, spec_of
 from prime_train.runs.run import Run
 from prime_train.spec.spec import RunSpec
 

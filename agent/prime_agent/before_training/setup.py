@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from prime_agent.phases.phase import Ended, PhaseError, Shell
+from prime_agent.before_training.phase import Ended, PhaseError, Shell
 from prime_agent.trainer.environment import without_secrets
 from prime_train.spec.causes import Cause
 from prime_train.text.outages import ended_by_outage, set_up_failed

@@ -52,7 +52,7 @@ def command(kaggle: KaggleSpec, spec: RunSpec, run_id: str) -> str:
         sys.executable,
         "-P",
         "-m",
-        "prime_agent.after.kaggle",
+        "prime_agent.after_training.kaggle",
         kaggle.model_dump_json(),
         json.dumps(trained),
     ]

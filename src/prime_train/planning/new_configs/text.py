@@ -5,7 +5,7 @@ import json
 from prime_train.estimate import gpus
 from prime_train.estimate.job import UTILIZATION
 from prime_train.estimate.memory.phases import Method
-from prime_train.planning.init.plan import KEPT, LORA_RANK, InitChoices
+from prime_train.planning.new_configs.plan import KEPT, LORA_RANK, InitChoices
 
 SAVE_EVERY = 8
 KNOWN_REF = "559b4477"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_agent.after import kaggle
+from prime_agent.after_training import kaggle
+from prime_agent.before_training.phase import Called, CallOff, Ended, Shell
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
 from prime_agent.checkpoints.units import Units
 from prime_agent.event_queue import Inbox
 from prime_agent.events import EvaluationEnded, Event, StepEnded
-from prime_agent.phases.phase import Called, CallOff, Ended, Shell
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog
