@@ -19,8 +19,8 @@ from tests.adapters.rental_apis.cases import APIS, Api
 from tests.adapters.rental_apis.shared import NAME, TICKET, first
 from tests.exhaustive import some_of
 
-BLOCKS, SEEDS_PER_BLOCK = int(os.environ.get("PRIME_TRAIN_TESTS_DAMAGE_BLOCKS", "8")), 100
-"""In a complete run, half of the 1,600 damages of each API are to calls that read, half to calls that rent; a
+BLOCKS, SEEDS_PER_BLOCK = int(os.environ.get("PRIME_TRAIN_TESTS_DAMAGE_BLOCKS", "4")), 100
+"""In a complete run, half of the 800 damages of each API are to calls that read, half to calls that rent; a
 quick run has one block of each. 25 blocks (5,000 damages) are played by hand after a change of a provider's
 client.
 """
