@@ -8,9 +8,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("src", "agent", "lambdas")
 
 FAST = (
-    "validate, lint and the webhook's Lambda start without what they do not need: rich, the rules "
-    "of "
-    "other trainers, the dashboard"
+    "validate, lint and the webhook's Lambda start without what they do not need: rich, the rules of other "
+    "trainers, the dashboard"
 )
 CHOSEN = "of several adapters, each with its libraries, only the one that is configured is loaded"
 OPTIONAL = "the library is an extra, or only there for some platforms, and most calls do without it"

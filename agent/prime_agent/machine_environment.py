@@ -70,8 +70,7 @@ class MachineEnvironment:
         for reason in dict.fromkeys(self.left_out.values()):
             yield (
                 "not adopted, because "
-                f"{reason}: "
-                f"{_listed([name for name, why in self.left_out.items() if why == reason])}"
+                f"{reason}: {_listed([name for name, why in self.left_out.items() if why == reason])}"
             )
 
 

@@ -121,9 +121,8 @@ def test_head_and_alerts_lead_to_where_the_run_is_tracked_and_was_requested(repo
     reported.stands(b.record(run))
     reported.send()
     leading = (
-        "<https://wandb.ai/acme/a%7Cb%3E/runs/tiny-1|W&amp;B> "
-        "· "
-        "<https://github.com/acme/m/pull/7|pull request>"
+        "<https://wandb.ai/acme/a%7Cb%3E/runs/tiny-1|W&amp;B> · <https://github.com/acme/m/pull/7|pull "
+        "request>"
     )
     assert leading in shown(reported.slack.channel.top[0])
     assert leading in reported.replies()[0]

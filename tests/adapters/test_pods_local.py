@@ -232,8 +232,7 @@ def test_a_disk_with_read_only_folders_goes_too(place: Place) -> None:
 
 def test_with_notice_the_agent_is_notified_and_may_still_act(place: Place, tmp_path: Path) -> None:
     code = (
-        "import signal, sys, pathlib; signal.signal(15, lambda *_: "
-        "(pathlib.Path(sys.argv[1], "
+        "import signal, sys, pathlib; signal.signal(15, lambda *_: (pathlib.Path(sys.argv[1], "
         "'told').touch(), sys.exit())); "
     )
     code += "pathlib.Path(sys.argv[1], 'ready').touch(); signal.pause()"
@@ -351,8 +350,7 @@ def test_watchers_that_end_pods_while_others_make_and_list_them_never_fail(place
 
 def test_the_agent_gets_a_ticket_only_its_owner_can_read_and_a_disk(place: Place) -> None:
     code = (
-        "import json, sys; print(json.dumps(sys.argv[1:]), open(sys.argv[2]).read(), "
-        "flush=True); "
+        "import json, sys; print(json.dumps(sys.argv[1:]), open(sys.argv[2]).read(), flush=True); "
         "print('trouble', file=sys.stderr)"
     )
     pods = place.pods([sys.executable, "-c", code])

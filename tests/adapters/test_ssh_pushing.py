@@ -439,8 +439,7 @@ def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) ->
     ]
     subprocess.run(pip, check=True)
     program = (
-        "import prime_agent.main, prime_train.providers.install.agent_bundle as "
-        "p; "
+        "import prime_agent.main, prime_train.providers.install.agent_bundle as p; "
         "print(prime_agent.main.__file__, p.pack().digest)"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
@@ -476,8 +475,7 @@ def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tm
     ]
     subprocess.run(pip, check=True)
     program = (
-        "from prime_train.providers.install.agent_bundle import pack; p = pack(); "
-        "print(*p.files, "
+        "from prime_train.providers.install.agent_bundle import pack; p = pack(); print(*p.files, "
         "len(p.files['runtime.txt']))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}

@@ -89,8 +89,8 @@ def test_a_step_that_fails_is_named_and_the_others_run_all_the_same(tmp_path: Pa
         assert (ended.cause, last.after_done) == (Cause.FINISHED, 4)
         assert last.after_failed == (
             "publish failed: it ended with code 3: no token; hang failed: it did not end within 1 s; odd "
-            "failed: its results in "
-            "PRIME_TRAIN_RESULTS cannot be used: it contains NaN, which is not a finite number"
+            "failed: its results in PRIME_TRAIN_RESULTS cannot be used: it contains NaN, which is not a "
+            "finite number"
         )
         log = here.log(AFTER_STREAM)
         assert [log.count(f"=== {name}, try") for name in ("publish", "hang", "flaky", "odd")] == [2, 1, 2, 1]

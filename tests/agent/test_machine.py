@@ -238,8 +238,7 @@ class Kernel:
         ]
         head = (
             "Inter-|   Receive                                                |  Transmit\n face |bytes "
-            " "
-            "  packets errs|bytes    packets"
+            "   packets errs|bytes    packets"
         )
         (self.folder / "dev").write_text("\n".join([head, *rows, ""]))
 

@@ -61,8 +61,7 @@ def test_kill_all_reaches_a_process_that_replaces_itself_all_the_time(
     # It ends by itself, should it ever be missed.
     successor = (
         "import os, time\nprint('up', flush=True)\nfor _ in range(10_000):\n    time.sleep(0.05)\n "
-        " "
-        "  os.fork() and os._exit(0)"
+        "   os.fork() and os._exit(0)"
     )
     child, drain = started(
         processes, f'setsid {sys.executable} -c "{successor}" & sleep 300', tmp_path, daemons=True

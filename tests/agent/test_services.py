@@ -66,8 +66,7 @@ def test_empty_inference_gpus_while_the_trainer_waits_are_named_with_the_step() 
     assert (
         verdict(dead, 190)
         == "GPUs 0, 1 of the inference server at 0 % with empty memory for 180 s, while the trainer has "
-        "waited at "
-        "step 12 for 190 s"
+        "waited at step 12 for 190 s"
     )
 
 
@@ -125,9 +124,8 @@ def test_an_engine_that_does_not_respond_has_as_long_as_a_slow_step_takes() -> N
     stuck = after(SPLIT, *[SERVING] * 40, answer=ProbeReply.UNRESPONSIVE)
     assert verdict(stuck, 300, slow_s=400.0) is None
     expected = (
-        "the inference server on GPUs 0, 1 fails its health probe for 401 s, while the trainer "
-        "has "
-        "waited at step 12 for 401 s"
+        "the inference server on GPUs 0, 1 fails its health probe for 401 s, while the trainer has waited at "
+        "step 12 for 401 s"
     )
     assert verdict(stuck, 401, slow_s=400.0) == expected
     assert verdict(stuck, 181, slow_s=None) is not None

@@ -34,8 +34,7 @@ CLIPBOARD, TITLE, CLEAR, HIDE, LINK = (
 C1, BIDI, BELL = "\x9b31m", "\u202egnp.exe\u202c", "\x07\x08"
 HOSTILE = (
     f"{CLIPBOARD}{TITLE}{CLEAR}{HIDE}{LINK}{C1}{BIDI}{BELL}[link=http://evil]x[/link][bold "
-    "red]y "
-    "::error::z ##[error]z"
+    "red]y ::error::z ##[error]z"
 )
 DOING = ("\x1b]", "\x1b[2J", "\x1b[8m", "\x1b[H", "\x9b", "\u202e", "\x07", "\x08", "\x00")
 """Sequences that a terminal would act on and that no command prints."""

@@ -149,8 +149,7 @@ def test_gradients_agree_with_finite_differences() -> None:
 def test_imports_numpy_and_the_standard_library_only() -> None:
     code = "import sys; import prime_train.demo.train; print(*{name.split('.')[0] for name in sys.modules})"
     ours = (
-        "import sys; import prime_train.demo.train; print(*[n for n in sys.modules "
-        "if "
+        "import sys; import prime_train.demo.train; print(*[n for n in sys.modules if "
         "n.startswith('prime_train.')])"
     )
     start = [sys.executable, "-S", "-c"]

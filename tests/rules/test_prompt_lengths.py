@@ -48,8 +48,7 @@ def test_the_room_for_prompts_is_that_of_the_environment(
 def test_the_finding_says_how_long_prompts_are_and_in_which_environment(tmp_path: Path) -> None:
     (finding,) = found_in(tmp_path, tokens(2048, "wordle"))
     assert finding.message.endswith("leaves 2,048 tokens for the prompt, of inference.vllm.max_model_len "
-                                    "4,096, where prompts take up to "
-                                    "3,072 (in 'wordle')")  # fmt: skip
+                                    "4,096, where prompts take up to 3,072 (in 'wordle')")  # fmt: skip
     assert finding.fix == "request at most 1,024, or raise max_model_len"
 
 

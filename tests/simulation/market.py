@@ -95,8 +95,7 @@ class MarketKeeper(Keeper):
             if self._able_of[machine.offer.provider] - since_s > OLD_POD_GONE_S:
                 found = (
                     f"{pod_id} ({machine.name}) is there after {OLD_POD_GONE_S} seconds in which "
-                    "its "
-                    "provider worked"
+                    "its provider worked"
                 )
                 raise Broken(2, "an old pod goes, whatever other providers do", machine.run_id, found)
 

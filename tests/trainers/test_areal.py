@@ -20,8 +20,7 @@ STATE = f"{FOLDER}/areal/checkpoints/areal/tiny/run"
 MADE = f"mkdir -p {FOLDER}/areal/names {STATE}"
 OWN = (
     "experiment_name=tiny trial_name=run "
-    f"cluster.fileroot={FOLDER}/areal "
-    f"cluster.name_resolve.nfs_record_root={FOLDER}/areal/names"
+    f"cluster.fileroot={FOLDER}/areal cluster.name_resolve.nfs_record_root={FOLDER}/areal/names"
 )
 
 
@@ -182,8 +181,7 @@ def test_exported_weights_do_not_belong_to_the_state() -> None:
 # progress
 
 DONE = (
-    "\x1b[1m(AReaL) 20260821-10:00:00.123 StatsLogger INFO: Epoch 1/10 Step 3/29 Train step "
-    "3/290 "
+    "\x1b[1m(AReaL) 20260821-10:00:00.123 StatsLogger INFO: Epoch 1/10 Step 3/29 Train step 3/290 "
     "done.\x1b[0m"
 )
 

@@ -116,10 +116,8 @@ def test_an_internal_error_of_nccl_speaks_against_the_machine_unless_a_rank_says
 
 
 TORCHRUN_ENDS = (
-    "W0526 16:36:23.858000 1404176 "
-    "torch/distributed/elastic/multiprocessing/api.py:851] "
-    "Sending process 78971 closing "
-    "signal SIGTERM"
+    "W0526 16:36:23.858000 1404176 torch/distributed/elastic/multiprocessing/api.py:851] Sending process "
+    "78971 closing signal SIGTERM"
 )
 
 
@@ -433,9 +431,8 @@ def test_an_exception_whose_message_goes_on_in_the_next_line_is_shown_with_it() 
         "NameError: name 's4' is not defined",
     ]
     shown = (
-        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: NameError: name 's4' "
-        "is "
-        "not defined"
+        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: NameError: name 's4' is not "
+        "defined"
     )
     assert ending_in(lines, code=1, kind="command").found.line == shown
 

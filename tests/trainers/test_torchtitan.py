@@ -33,9 +33,8 @@ def line(made: RunSpec, *, step: int | None = None) -> str:
 def test_it_saves_where_the_agent_looks_and_loads_the_step_that_was_restored() -> None:
     made = titan(workers=8)
     launched = (
-        "torchrun --standalone --nproc-per-node 8 --max-restarts 0 -m torchtitan.train "
-        "--module "
-        "llama3 --config llama3_8b"
+        "torchrun --standalone --nproc-per-node 8 --max-restarts 0 -m torchtitan.train --module llama3 "
+        "--config llama3_8b"
     )
     assert line(made) == f"{launched} {OWN} --checkpoint.no_last_save_model_only"
     assert (
@@ -129,8 +128,8 @@ def test_only_its_own_names_are_checkpoints() -> None:
 
 TRAINED = (
     "[titan] 2026-11-23 10:00:00,123 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  8.14231  "
-    "\x1b[38;2;180;60;0mgrad_norm:  1.4217  "
-    "\x1b[36mmemory:  0.51GiB(0.54%)  \x1b[34mtps: 12,345  tflops: 1.23  mfu: 0.12%\x1b[39m"
+    "\x1b[38;2;180;60;0mgrad_norm:  1.4217  \x1b[36mmemory:  0.51GiB(0.54%)  \x1b[34mtps: 12,345  tflops: "
+    "1.23  mfu: 0.12%\x1b[39m"
 )
 PREFIX = "[rank0]:[titan] 2026-11-23 10:00:00,123 - root - INFO - "
 

@@ -39,13 +39,12 @@ QUIET = {
 }
 HF_ARGUMENTS = (
     "--output_dir {checkpoints} --max_steps 12 --save_steps 4 --logging_steps 1 "
-    "--per_device_train_batch_size 4 --learning_rate 1e-2 "
-    "--use_cpu True --report_to none --seed 3 --data_seed 4"
+    "--per_device_train_batch_size 4 --learning_rate 1e-2 --use_cpu True --report_to none --seed 3 "
+    "--data_seed 4"
 )
 TITAN_ARGUMENTS = (
-    "--module train_titan --config tiny --dump_folder out --checkpoint.interval "
-    "4 "
-    "--training.steps 12 --lr_scheduler.warmup_steps 2"
+    "--module train_titan --config tiny --dump_folder out --checkpoint.interval 4 --training.steps 12 "
+    "--lr_scheduler.warmup_steps 2"
 )
 AREAL_COMMAND = "python3 train_areal.py --config areal_tiny.yaml recover.freq_steps=4"
 UNTROUBLED = 9

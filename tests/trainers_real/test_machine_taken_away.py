@@ -27,8 +27,7 @@ from tests.trainers_real.machine_taken_away import (
 RESUME = "--resume {checkpoint}"
 GRPO = (
     f"{HF_ARGUMENTS} --num_generations 4 --max_completion_length 8 --bf16 False "
-    "--gradient_checkpointing "
-    "False"
+    "--gradient_checkpointing False"
 )
 KILLED = {"TROUBLE": "killed"}
 VERL = "trainer.save_freq=4 trainer.total_training_steps=12"

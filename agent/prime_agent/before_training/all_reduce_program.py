@@ -57,8 +57,7 @@ def _await(
     folder: pathlib.Path, ranks: "list[subprocess.Popen[bytes]]", backend: str, start_s: float, limit_s: float
 ) -> "tuple[str, str]":
     on = (
-        f"{backend} on "
-        f"{len(ranks)} "
+        f"{backend} on {len(ranks)} "
         f"{'GPUs' if backend == 'nccl' else 'processes without GPUs, because torch sees none'}"
     )
     until_s = time.monotonic() + start_s

@@ -51,8 +51,7 @@ def variables_by_version(
         log = BoundedLog(shell.log)
         for row in rows:
             line = (
-                f"environment: {row.variable}={row.value} for {row.library} "
-                f"{installed[row.library]}: "
+                f"environment: {row.variable}={row.value} for {row.library} {installed[row.library]}: "
                 f"{row.reason} ({row.source})"
             )
             log.write(f"{line}\n".encode())

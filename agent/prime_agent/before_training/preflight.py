@@ -150,7 +150,6 @@ def _problem(load: GpuLoad) -> str | None:
     if load.repair_pending:
         return (
             f"{load.title} has bad memory that a reset must take out of use; reset the GPU "
-            "(nvidia-smi "
-            "--gpu-reset) or use another machine"
+            "(nvidia-smi --gpu-reset) or use another machine"
         )
     return None

@@ -441,8 +441,7 @@ def slow_restore(size_bytes: int, took_s: float) -> str:
         return ""
     return (
         f"{text}: the machine's network or disk is slow, so checkpoints take long; leave such offers "
-        "out "
-        "if it is so again"
+        "out if it is so again"
     )
 
 

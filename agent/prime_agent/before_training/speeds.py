@@ -99,8 +99,7 @@ def slow_disk(hardware: HardwareSpec, folder: Path) -> str:
         return ""
     return (
         f"the disk writes {measured}; hardware.disk_mb_per_s_min is {wanted}, so checkpoints would "
-        "take "
-        "too long"
+        "take too long"
     )
 
 

@@ -108,8 +108,7 @@ def behind(saves: SaveHistory, committed_step: int, now_s: float) -> str | None:
         return None
     return (
         f"the checkpoint of step {waiting[0].step} was saved {late_s:.0f} s ago, and neither it nor "
-        "a "
-        "newer one is durable"
+        "a newer one is durable"
     )
 
 

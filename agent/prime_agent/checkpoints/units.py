@@ -159,8 +159,7 @@ class Units:
                 joined = ", ".join(sorted(mains)[:2])
                 reason = (
                     f"and another are checkpoints of the same number ({joined}); "
-                    "make "
-                    "checkpoints.pattern match one of them"
+                    "make checkpoints.pattern match one of them"
                 )
                 refused += [Refused(name, reason) for name in sorted(mains)]
                 continue

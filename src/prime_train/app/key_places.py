@@ -46,8 +46,7 @@ class InGitHub:
         if not guarded:
             message = (
                 f"neither of the environments {' and '.join(ENVIRONMENTS)} of the repository has "
-                "a "
-                "rule about who may use its secrets"
+                "a rule about who may use its secrets"
             )
             fix = Advice(
                 "create them with such rules first: ", Call(Operation.SET_UP_GITHUB), "; nothing was stored"

@@ -145,8 +145,7 @@ def out_of_reach(hosts: Sequence[str]) -> Sequence[Advice]:
     """Return a warning about hosts that only a network of their own reaches."""
     named = f"{', '.join(hosts[:3])}{' and others are' if len(hosts) > 3 else ' are' if len(hosts) > 1 else ' is'}"
     why = (
-        "in a network of its own, which the functions on AWS do not reach; give an address that "
-        "the "
-        "internet reaches"
+        "in a network of its own, which the functions on AWS do not reach; give an address that the internet "
+        "reaches"
     )
     return [Advice(f"warning: {named} {why}")] if hosts else []

@@ -51,8 +51,7 @@ def try_role(issue_credentials: "IssueCredentials") -> None:
     except PermanentError as error:
         fix = (
             f"let the control plane assume the role (trust policy and sts:AssumeRole), correct {ROLE}, "
-            "or "
-            "unset it"
+            "or unset it"
         )
         raise UsageError(
             f"the role in {ROLE} cannot be assumed: {error}", fix=fix, code=Exit.EXTERNAL_REFUSED

@@ -21,9 +21,8 @@ def tighten(root: Path) -> None:
     owner = _other_owner(root)
     if owner is not None:
         message = (
-            "%s belongs to another user of this machine (uid %d), who can replace its key, its "
-            "policy "
-            "and its database; use a home of yours"
+            "%s belongs to another user of this machine (uid %d), who can replace its key, its policy and "
+            "its database; use a home of yours"
         )
         log.warning(message, root, owner)
     for path in [root, *list(root.iterdir())[:ENTRIES_MAX]]:
@@ -67,8 +66,7 @@ def warn_of_open_bucket(folder: Path) -> None:
         return  # whoever opens the bucket reports that it is missing
     if mode & stat.S_IRWXO:
         message = (
-            "the bucket %s, with code and checkpoints, can be read by every user of this machine; "
-            "to "
-            "keep them out: chmod o= %s"
+            "the bucket %s, with code and checkpoints, can be read by every user of this machine; to keep "
+            "them out: chmod o= %s"
         )
         log.warning(message, folder, folder)

@@ -136,16 +136,14 @@ def _warn_of_unset_secrets(home: Home) -> None:
         unset = [name for name in run.spec.secrets if name not in kept and name not in withheld]
         if unset:
             message = (
-                "%s uses secrets that are not set here: %s; set them and restart serve, because "
-                "its "
-                "attempts cannot start until then"
+                "%s uses secrets that are not set here: %s; set them and restart serve, because its attempts "
+                "cannot start until then"
             )
             log.warning(message, run.run_id, ", ".join(unset))
         if withheld:
             message = (
-                "%s uses secrets that runs may not have here: %s; add them to %s, because "
-                "its "
-                "attempts cannot start until then"
+                "%s uses secrets that runs may not have here: %s; add them to %s, because its attempts "
+                "cannot start until then"
             )
             log.warning(message, run.run_id, ", ".join(withheld), VARIABLE)
 
@@ -158,9 +156,8 @@ def _warn_of_missing_walls(home: Home) -> None:
     )
     if why_none:
         message = (
-            "commands of runs on provider local can read what you can: %s; install bubblewrap, on "
-            "a "
-            "system that allows namespaces"
+            "commands of runs on provider local can read what you can: %s; install bubblewrap, on a system "
+            "that allows namespaces"
         )
         logging.getLogger("prime_train.serve").warning(message, why_none)
 

@@ -23,9 +23,7 @@ CODE = "code.zip"
 CODE_BYTES_MAX = 250 * 2**20
 NOT_COMPILED = (
     "Python {python} is not installed on this machine, so the code is not compiled and a cold start takes "
-    "twice as long; put "
-    "python{python} on PATH "
-    "and repeat the command"
+    "twice as long; put python{python} on PATH and repeat the command"
 )
 
 

@@ -35,9 +35,8 @@ NO_KEYS = (
 )
 BOTH = "set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 WRONG = (
-    "AWS does not know these credentials, or not in this region; make sure that aws "
-    "sts "
-    "get-caller-identity works first"
+    "AWS does not know these credentials, or not in this region; make sure that aws sts get-caller-identity "
+    "works first"
 )
 OLD = "these credentials have expired; get new ones with aws sso login or the tool that issued them"
 DENIED = "docs/aws.md lists the permissions that these credentials need"

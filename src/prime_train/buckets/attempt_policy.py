@@ -133,8 +133,7 @@ def session_policy(part: PolicyScope, run_id: str, attempt: int, blobs_of: str =
     if len(text) > POLICY_CHARS_MAX:
         reason = (
             f"the policy has {len(text)} characters and AWS allows {POLICY_CHARS_MAX}; choose "
-            "a "
-            "shorter prefix"
+            "a shorter prefix"
         )
         raise ValueError(f"the bucket's prefix is too long: {reason}")
     return text

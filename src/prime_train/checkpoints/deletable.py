@@ -36,6 +36,5 @@ def what_machines_may_destroy(environment: Mapping[str, str], *, elsewhere: str)
             )
             return (
                 f"{name} keeps no versions, so {for_good}; {turn_on} changes that, and {PAGE} has "
-                "the "
-                "rule by which versions expire"
+                "the rule by which versions expire"
             )

@@ -167,8 +167,8 @@ def _violations(saving: SavePlan, pace: Pace, every_s: float, word: str) -> Iter
     )
     message = (
         f"checkpoints are saved too {word}: every {_span(saving.every_s)}{steps}. A save takes "
-        f"{pace.stall_s:.0f} s "
-        f"({saving.saved_b / 1e9:.0f} GB); with a preemption every {pace.mtbf_s / 3600:.1f} h, {lost_times}"
+        f"{pace.stall_s:.0f} s ({saving.saved_b / 1e9:.0f} GB); with a preemption every "
+        f"{pace.mtbf_s / 3600:.1f} h, {lost_times}"
     ).replace("%", " %")
     fix = f"save for example {_better(saving, best_s)}, by Young's and Daly's formula"
     yield Violation(saving.path, message, fix, document="trainer")

@@ -34,8 +34,7 @@ def _trainer(subject: Subject, fit: Fit, verb: str) -> Iterator[Violation]:
             )
             message = (
                 f"the trainer {verb} {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB of each GPU (phase: "
-                f"{need.peak.phase}); "
-                f"{fitting.kind} has {fitting.usable / GIB:.0f} GiB{server}"
+                f"{need.peak.phase}); {fitting.kind} has {fitting.usable / GIB:.0f} GiB{server}"
             )
             if together:
                 yield Violation(_UTILIZATION, message, _smaller_share(fitting), document="trainer")
@@ -79,9 +78,8 @@ def server_too_large(subject: Subject) -> Iterator[Violation]:
             found, plan = fitting.share, fitting.plan
             message = (
                 f"the inference server may use {found.budget / GIB:.1f} GiB of a {fitting.kind} (a share of "
-                f"{plan.utilization:g}), but "
-                f"needs about {found.parts.fixed / GIB:.1f} GiB before any KV cache "
-                f"({found.parts.weights / GIB:.1f} GiB of it weights)"
+                f"{plan.utilization:g}), but needs about {found.parts.fixed / GIB:.1f} GiB before any KV "
+                f"cache ({found.parts.weights / GIB:.1f} GiB of it weights)"
             )
             fix = "raise inference.vllm.gpu_memory_utilization or tensor_parallel_size, or take a larger kind"
             yield Violation(_UTILIZATION, message, fix, document="trainer")
@@ -132,7 +130,6 @@ RULES.note(
     "ME205",
     "the trainer barely fits its GPUs",
     why="The estimate fits, but the upper end of its range does not: one in ten such runs may run out of "
-    "memory. A smoke test shows "
-    "whether it fits.",
+    "memory. A smoke test shows whether it fits.",
     fix="add a smoke test with a few steps of full sequence length",
 )(partial(_trainer, fit=Fit.TIGHT, verb="needs"))

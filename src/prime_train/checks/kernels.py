@@ -22,8 +22,7 @@ TOPIC = "kernels"
 _LIST = "TORCH_CUDA_ARCH_LIST"
 _DEVEL = (
     "start from an image whose tag says devel, such as pytorch/pytorch:...-devel with its digest, or begin "
-    "setup with apt-get install -y "
-    "nvidia-cuda-toolkit, of the CUDA version that torch was built for"
+    "setup with apt-get install -y nvidia-cuda-toolkit, of the CUDA version that torch was built for"
 )
 
 
@@ -129,7 +128,6 @@ RULES.warning(
     "TR463",
     "kernels that may have to be compiled, and no compiler",
     why="The package looks for a wheel for exactly this torch, CUDA and Python. Where there is none, the "
-    "set-up fails on a machine that is "
-    "already paid for.",
+    "set-up fails on a machine that is already paid for.",
     fix=_DEVEL,
 )(lambda subject: _no_compiler(subject, is_sure=False))

@@ -89,8 +89,7 @@ def too_many_workers(subject: Subject) -> Iterator[Violation]:
     if started is not None and started > spec.hardware.count:
         message = (
             f"the command starts {started} processes on {spec.hardware.count} GPUs; NCCL allows "
-            "only "
-            "one process per GPU"
+            "only one process per GPU"
         )
         fix = f"start {spec.hardware.count}, or rent more GPUs"
         yield Violation(
@@ -99,8 +98,7 @@ def too_many_workers(subject: Subject) -> Iterator[Violation]:
     elif TRAINERS[spec.trainer.kind].starts_workers and spec.trainer.workers > spec.hardware.count:
         message = (
             f"{spec.trainer.workers} workers share {spec.hardware.count} GPUs; NCCL allows only "
-            "one "
-            "worker per GPU"
+            "one worker per GPU"
         )
         yield Violation(
             ("trainer", "workers"),
@@ -153,9 +151,8 @@ def small_disk(subject: Subject) -> Iterator[Violation]:
     if needed > spec.hardware.disk_gib * GIB:
         message = (
             f"{spec.hardware.disk_gib} GiB of disk are less than the {needed / GIB:.0f} GiB needed: "
-            f"{model / GIB:.0f} for the model and "
-            f"the served weights, "
-            f"{kept} checkpoints of {saved / GIB:.0f} (those kept and the one being written)"
+            f"{model / GIB:.0f} for the model and the served weights, {kept} checkpoints of "
+            f"{saved / GIB:.0f} (those kept and the one being written)"
         )
         yield Violation(_DISK, message, f"set hardware.disk_gib to {plan.disk_gib_for(needed)}")
 
@@ -202,9 +199,7 @@ def host_memory(subject: Subject) -> Iterator[Violation]:
     if needed > most:
         message = (
             f"{needed / GIB:.0f} GiB are offloaded to the host's memory, but machines with "
-            f"{spec.hardware.count} such GPUs seldom have "
-            f"more than "
-            f"{most / GIB:.0f}"
+            f"{spec.hardware.count} such GPUs seldom have more than {most / GIB:.0f}"
         )
         yield Violation(
             ("hardware", "count"),

@@ -69,9 +69,8 @@ def no_script(subject: Subject) -> Iterator[Violation]:
     if split and (split[0].rpartition("/")[2] in _NO_SCRIPT or "=" in split[0]):
         message = f"kind: torchrun needs a command that begins with a script; {split[0][:60]} is not a script"
         fix = (
-            "begin the command with the script and set workers: to the number of processes, or "
-            "write "
-            "kind: command"
+            "begin the command with the script and set workers: to the number of processes, or write kind: "
+            "command"
         )
         yield Violation(("trainer", "command"), message, fix, word=split[0])
 
@@ -110,8 +109,7 @@ def own_restarts(subject: Subject) -> Iterator[Violation]:
     if times.isdigit() and int(times) > 0:
         message = (
             f"torchrun restarts its workers up to {times} times by itself, without a checkpoint "
-            "to "
-            "resume from"
+            "to resume from"
         )
         yield Violation(
             ("trainer", "command"), message, word=spelling_of(spec.trainer.command, "max_restarts")

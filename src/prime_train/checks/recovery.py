@@ -51,8 +51,7 @@ RULES = Rules(TOPIC, requires="spec")
     "RE501",
     "an unknown checkpoint interval on spot",
     why="Spot machines can be preempted without notice. The cost of a preemption, and the best interval, can "
-    "only be "
-    "estimated when the interval is known.",
+    "only be estimated when the interval is known.",
     fix="add checkpoints: {every_steps: ...} with the trainer's interval",
 )
 def no_interval(subject: Subject) -> Iterator[Violation]:
@@ -140,9 +139,8 @@ def _is_given_elsewhere(subject: Subject) -> bool:
     "RE509",
     "checkpoints far too seldom, or too often",
     why="Saving costs time, and so does repeating steps after a preemption. Young's and Daly's formula gives "
-    "the interval that loses "
-    "least in total. This interval is off by more than a factor of three, and loses at least 5 % more of the "
-    "paid time.",
+    "the interval that loses least in total. This interval is off by more than a factor of three, and loses "
+    "at least 5 % more of the paid time.",
     fix="use the suggested interval",
 )
 def off_pace(subject: Subject) -> Iterable[Violation]:
@@ -267,8 +265,7 @@ def kept_by_metric_only_rarely(subject: Subject) -> Iterator[Violation]:
     "RE510",
     "no folder of checkpoints",
     why="Only files in this folder are uploaded to the bucket. A run whose trainer saves elsewhere, or not "
-    "at all, loses all its work when "
-    "its machine is terminated.",
+    "at all, loses all its work when its machine is terminated.",
     fix="add checkpoints: {folder: ..., pattern: ..., sentinel: ...}, as the trainer saves, or put "
     "{checkpoints} into its command",
 )
@@ -296,8 +293,7 @@ def unsaid(subject: Subject) -> Iterator[Violation]:
     "RE511",
     "checkpoints from which nothing resumes",
     why="A checkpoint is restored on the next machine, but a script that is not told so, and does not look "
-    "for it, starts over: the same "
-    "steps are paid for again, until the budget is spent.",
+    "for it, starts over: the same steps are paid for again, until the budget is spent.",
     fix="write trainer: {resume: '--resume {checkpoint}'}, or what the script calls it",
 )
 def not_resumed(subject: Subject) -> Iterator[Violation]:
@@ -315,9 +311,8 @@ def not_resumed(subject: Subject) -> Iterator[Violation]:
     saves = config.at("checkpoints") is not None or "{checkpoints}" in spec.trainer.command
     if saves and not spec.trainer.resume and not _is_resumed_otherwise(subject):
         message = (
-            "checkpoints are saved, but nothing says how the script resumes from one: the "
-            "next "
-            "machine would train from step 0 again"
+            "checkpoints are saved, but nothing says how the script resumes from one: the next machine would "
+            "train from step 0 again"
         )
         found = next(filter(None, map(resume_arguments, subject.scripts)), "")
         by_format = (

@@ -112,8 +112,7 @@ def moving_ref(subject: Subject) -> Iterator[Violation]:
     "PT035",
     "an installation that is not pinned",
     why="Every attempt sets up its machine from scratch, so an attempt after a preemption may train with "
-    "different code than the one "
-    "before it.",
+    "different code than the one before it.",
     fix="add @ and a commit hash to the URL",
 )
 def unpinned(subject: Subject) -> Iterator[Violation]:
@@ -150,8 +149,7 @@ def not_expanded(subject: Subject) -> Iterator[Violation]:
     "PT042",
     "a pattern that cannot be matched in linear time",
     why="The pattern is searched in every line that the trainer writes. RE2 does this in linear time; other "
-    "engines can take hours for "
-    "one line.",
+    "engines can take hours for one line.",
     fix="rewrite the pattern without lookaround and back-references",
 )
 def not_linear(subject: Subject) -> Iterator[Violation]:
@@ -287,8 +285,7 @@ def past_deadline(subject: Subject) -> Iterator[Violation]:
     "PT048",
     "a config that is too large to be stored",
     why="The record of a run, with its config, must fit into one item of a table that holds at most 400 KB, "
-    "together with what the run "
-    "gains while it lives.",
+    "together with what the run gains while it lives.",
     fix=SHORTEN,
 )
 def too_large_rule(subject: Subject) -> Iterator[Violation]:

@@ -17,8 +17,7 @@ RULES = Rules(TOPIC, requires="prime_rl")
     "TO601",
     "tools that run on a remote service",
     why="A call takes about 1.5 s, nearly all of it network time. A rollout with ten calls in sequence is 10 "
-    "to 15 times slower, and the "
-    "GPUs wait. It looks like an inference bottleneck, but is not.",
+    "to 15 times slower, and the GPUs wait. It looks like an inference bottleneck, but is not.",
     fix='write runtime = {type = "subprocess"} if the tools are harmless, or keep more rollouts in flight',
 )
 def remote(subject: Subject) -> Iterator[Violation]:

@@ -48,8 +48,7 @@ def to_read_only(subject: Subject) -> Iterator[Violation]:
         if subject.spec.hardware.volumes[one.mount].read_only:
             message = (
                 f"{one.said} is {one.path[:200]}, but hardware.volumes mounts {one.mount} "
-                "read-only: "
-                "the trainer fails when it saves"
+                "read-only: the trainer fails when it saves"
             )
             yield Violation(one.at, message)
 
@@ -58,8 +57,7 @@ def to_read_only(subject: Subject) -> Iterator[Violation]:
     "PT050",
     "a trainer that saves on a volume",
     why="Checkpoints are uploaded from the working tree, and an attempt resumes from what is in the bucket. "
-    "A volume is shared with other "
-    "runs, and with a lost machine that still writes.",
+    "A volume is shared with other runs, and with a lost machine that still writes.",
     fix="let it save below the working tree, in checkpoints.folder",
 )
 def to_shared(subject: Subject) -> Iterator[Violation]:

@@ -120,8 +120,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
             "",
             "Save, compare and restore versions of a config.",
             about="They are stored in PRIME_TRAIN_HOME (~/.prime-train), in the folder configs/ and there in "
-            "one folder for each "
-            "config file.",
+            "one folder for each config file.",
             verbs=(
                 Verb(
                     "config save",

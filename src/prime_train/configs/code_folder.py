@@ -41,8 +41,7 @@ def outside_finding(real: Path, file: str, *, line: int = 1, column: int = 1) ->
     named = neutralized(str(real)[:SHOWN_CHARS])
     message = f"trainer.code.folder is {named}, which lies outside of {where}: a config alone may not pack it"
     fix = (
-        "name a folder inside, or allow it yourself when you "
-        "launch: "
+        "name a folder inside, or allow it yourself when you launch: "
         f"{flag(Option(SettingAdvice.ALLOW_FOLDER, named))}"
     )
     return Finding("PT030", message, file, line, column, fix=fix)

@@ -32,16 +32,15 @@ EFFECTS = (
     _effect(
         "lr learning_rate max_lr",
         "Each step changes the weights {by} times as much: it tends to learn faster, and to diverge (loss "
-        "nan, grad_norm rising) from some "
-        "value on. A schedule of a resumed run goes on with the new value.",
+        "nan, grad_norm rising) from some value on. A schedule of a resumed run goes on with the new value.",
         "Each step changes the weights {by} times less: it tends to be stabler, and to need more steps for "
         "the same loss.",
     ),
     _effect(
         "seq_len max_length cutoff_len sequence_len max_seq_length max_seq_len context_length max_model_len",
         "Sequences may be {by} times as long: activations and the cache of each take up to {by} times the "
-        "memory, and attention more than "
-        "{by} times the time; less is cut off. The estimate of memory says whether it still fits.",
+        "memory, and attention more than {by} times the time; less is cut off. The estimate of memory says "
+        "whether it still fits.",
         "Sequences are cut {by} times shorter: less memory and time, and what is beyond is not trained on or "
         "not generated.",
     ),
@@ -55,8 +54,7 @@ EFFECTS = (
     _effect(
         "batch_size train_batch_size token_batch_size",
         "A step trains on {by} times as much: gradients are less noisy, a step takes up to {by} times as "
-        "long and costs that much more. "
-        "The memory of a pass does not change where batches are accumulated.",
+        "long and costs that much more. The memory of a pass does not change where batches are accumulated.",
         "A step trains on {by} times less: faster and cheaper steps with noisier gradients; a smaller "
         "learning rate tends to go with it.",
     ),
@@ -75,8 +73,7 @@ EFFECTS = (
     _effect(
         "group_size num_generations n_samples rollouts_per_example",
         "{by} times as many answers to a prompt are compared with one another: more prompts give a signal, "
-        "and with the same batch there "
-        "are {by} times fewer prompts a step.",
+        "and with the same batch there are {by} times fewer prompts a step.",
         "{by} times fewer answers to a prompt are compared with one another: more groups are all right or "
         "all wrong, and teach nothing.",
     ),
@@ -88,15 +85,13 @@ EFFECTS = (
     _effect(
         "rank lora_rank lora_r r",
         "Adapters of {by} times the size: they can learn more, and their checkpoints are {by} times as "
-        "large; on the GPU it is little. A "
-        "checkpoint of the other rank does not load.",
+        "large; on the GPU it is little. A checkpoint of the other rank does not load.",
         "Adapters of {by} times less: smaller checkpoints. A checkpoint of the other rank does not load.",
     ),
     _effect(
         "gpu_memory_utilization mem_fraction_static vllm_gpu_memory_utilization",
         "The server takes {by} times as much of each of its GPUs: a larger cache, more answers at once; a "
-        "trainer on the same GPU "
-        "has less.",
+        "trainer on the same GPU has less.",
         "The server takes {by} times less of each of its GPUs: a smaller cache, fewer answers at once.",
     ),
     _effect(

@@ -20,9 +20,8 @@ def unset_secrets(
     message = f"{', '.join(unset)}: listed under secrets, but not set here"
     line, column = place_of(source, unset[0])
     fix = (
-        "set it where the control plane runs, before you start the control plane: without it "
-        "attempts "
-        "cannot start"
+        "set it where the control plane runs, before you start the control plane: without it attempts cannot "
+        "start"
     )
     return (Finding("PT021", message, file, line, column, severity=Severity.NOTE, fix=fix),)
 

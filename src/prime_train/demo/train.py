@@ -286,11 +286,9 @@ def prune_checkpoints(root: Path, newest: Path, keep: int) -> None:
 FAULT_TEXTS = {
     "exit": "RuntimeError: training loop stopped unexpectedly",
     "oom": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
-    "capacity of "
-    "23.69 GiB of which 1.21 GiB is free. Including non-PyTorch memory, this process has 22.47 GiB memory in "
-    "use. "
-    "Of the allocated memory 21.30 GiB is allocated by PyTorch, and 806.12 MiB is reserved by PyTorch but "
-    "unallocated. If reserved but unallocated memory is large try setting "
+    "capacity of 23.69 GiB of which 1.21 GiB is free. Including non-PyTorch memory, this process has 22.47 "
+    "GiB memory in use. Of the allocated memory 21.30 GiB is allocated by PyTorch, and 806.12 MiB is "
+    "reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory "
     "Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)",
     "files": "OSError: [Errno 24] Too many open files: '/dev/shm/torch_2174_1840553912_1019'",

@@ -129,6 +129,5 @@ def age(prices: Sequence[ListPrice], today: date) -> str:
     when = f"{first}" if first == last else f"{first} to {last}"
     return (
         f"prices of {when}, {'' if first == last else 'up to '}{days} day{'' if days == 1 else 's'} "
-        "old; "
-        "without an account"
+        "old; without an account"
     )

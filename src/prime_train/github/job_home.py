@@ -19,8 +19,7 @@ def job_home(environment: Mapping[str, str]) -> Home:
     """
     if environment.get("RUNNER_ENVIRONMENT") == "github-hosted" and not environment.get(STORE):
         lost = (
-            "a run that is stored on this runner is lost when the job ends, but its machine is paid "
-            "for "
+            "a run that is stored on this runner is lost when the job ends, but its machine is paid for "
             "until someone finds it"
         )
         parts = (Call(Operation.SERVE), ", ", Call(Operation.SHOW_KEY))
@@ -43,8 +42,8 @@ def unwatched(home: Home) -> str:
     making = command(Call(Operation.SET_UP_GITHUB, options=(Option(SettingAdvice.SECRET, CREDENTIALS),)))
     return (
         "no watcher runs beside the control plane, and this job has no provider's credentials: unless "
-        "another watcher has them, nobody "
-        "rents machines or ends them. Serve the control plane with its watcher, or store all credentials as "
+        "another watcher has them, nobody rents machines or ends them. Serve the control plane with its "
+        "watcher, or store all credentials as "
         f"one secret: {making}"
     )
 

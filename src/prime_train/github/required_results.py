@@ -47,9 +47,8 @@ class ConfigCheck:
             return None
         place = self._place()
         fix = (
-            "change what makes the results worse, or the requirement; the comment about the run "
-            "compares "
-            "the numbers"
+            "change what makes the results worse, or the requirement; the comment about the run compares the "
+            "numbers"
         )
         message = f"the newest run of this commit: {self.check.text}"
         return Finding(NOT_MET, message, place.file or self.loaded.file, place.line, place.column, fix=fix)

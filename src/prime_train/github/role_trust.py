@@ -59,16 +59,14 @@ def _wrong_conditions(conditions: object, repository: str) -> Iterator[str]:
     if not subjects:
         yield (
             f"it does not require a subject ({ISSUER}:sub, by StringEquals), so that a job of "
-            "any "
-            "repository on GitHub is let in"
+            "any repository on GitHub is let in"
         )
     for subject in sorted(subjects):
         found = _SUBJECT.fullmatch(subject)
         if _WILD.search(subject):
             yield (
                 f"the subject {_shown(subject)} has a wildcard: name the repository, and the "
-                "environment "
-                "or the ref, in full"
+                "environment or the ref, in full"
             )
         elif found is None:
             yield f"the subject {_shown(subject)} is not that of an environment or a ref of one repository"

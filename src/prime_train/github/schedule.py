@@ -45,9 +45,8 @@ class ScheduleOff:
         if self.is_on_again:
             return f"The schedule of {WATCH} was off: {self.off.why}. It is on again."
         lost = (
-            "While it is off, this repository replaces no lost machine, unless another watcher "
-            "runs "
-            "beside the control plane."
+            "While it is off, this repository replaces no lost machine, unless another watcher runs beside "
+            "the control plane."
         )
         return f"The schedule of {WATCH} is off: {self.off.why}. {lost} Switch it on: {SWITCH_ON}"
 

@@ -83,12 +83,10 @@ def _too_few_files(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]
         return
     message = (
         f"a process may open only {hard:,} files on this machine (ulimit -Hn), but hardware.open_files_min "
-        f"is {wanted:,}, so attempts "
-        f"would fail to start"
+        f"is {wanted:,}, so attempts would fail to start"
     )
     fix = (
-        "raise the limit where the control plane runs, or delete hardware.open_files_min to accept "
-        "this "
+        "raise the limit where the control plane runs, or delete hardware.open_files_min to accept this "
         "machine's limit"
     )
     line, column = place_of(read.source, "open_files_min")
@@ -184,7 +182,6 @@ def _left_behind(spec: RunSpec, read: Config) -> Iterator[Finding]:
             packed = Path(code.folder).absolute()
             message = (
                 f"{name} is in {around / code.folder}, but not in the working tree, {packed}, so "
-                "no "
-                "machine would receive it"
+                "no machine would receive it"
             )
             yield Finding("PT030", message, read.file, line, column, fix=f"run the command in {around}")

@@ -206,8 +206,7 @@ def _problems(start: Start, spec: RunSpec) -> Iterator[tuple[str, str]]:
         wanted = " or ".join(str(count) for count in sorted(counts))
         message = (
             f"it was saved on {start.gpus} GPUs, the config wants {wanted}, and kind {kind} "
-            "restores "
-            "it only on the same number"
+            "restores it only on the same number"
         )
         yield message, f"write hardware.count: {start.gpus}"
     files = [FileInfo(file.path, file.size, float(file.mtime_s)) for file in manifest.files]
@@ -219,8 +218,7 @@ def _problems(start: Start, spec: RunSpec) -> Iterator[tuple[str, str]]:
     if spec.trainer.steps is not None and spec.trainer.steps <= manifest.step:
         message = (
             f"trainer.steps is {spec.trainer.steps}, so nothing is left to train, because steps "
-            "are "
-            "counted on"
+            "are counted on"
         )
         yield (
             message,

@@ -66,8 +66,7 @@ class Guess:
             return f"{self.amount:,.0f} {unit}, as one finished run of {self.alike} took{which}"
         spread = f"{self.low:,.0f} to {self.high:,.0f}"
         return (
-            f"{self.amount:,.0f} {unit}: the median of {self.number} finished runs of "
-            f"{self.alike} "
+            f"{self.amount:,.0f} {unit}: the median of {self.number} finished runs of {self.alike} "
             f"({spread}){which}"
         )
 

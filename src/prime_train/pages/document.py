@@ -150,8 +150,7 @@ def document(title: str, body: str, live: Live | None = None) -> str:
         head.append(f"<noscript><meta http-equiv='refresh' content='{live.every_s}'></noscript>")
         opening = f"<html lang='en' data-events='{escape(live.events)}' data-every-s='{live.every_s}'>"
         stale = (
-            "<p id=stale class=stale hidden>This page is out of date because the control plane does "
-            "not "
+            "<p id=stale class=stale hidden>This page is out of date because the control plane does not "
             "answer. Reload the page.</p>"
         )
         script = f"<script>{SCRIPT}</script>"
@@ -175,8 +174,7 @@ def content_policy(*, is_served: bool) -> str:
     """
     styles = (
         f"default-src 'none'; style-src {_hash(STYLE)} {_hash(SVG_STYLE)}; base-uri "
-        "'none'; "
-        "form-action 'none'"
+        "'none'; form-action 'none'"
     )
     return f"{styles}; script-src {_hash(SCRIPT)}; connect-src 'self'; img-src data:" if is_served else styles
 

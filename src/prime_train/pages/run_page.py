@@ -34,9 +34,8 @@ from prime_train.text.invocations import worded
 
 EVENTS_MAX = 200
 NO_CURVES = (
-    "There are no metrics: the trainer has written none in the file that its progress "
-    "settings "
-    "name, or the file cannot be reached."
+    "There are no metrics: the trainer has written none in the file that its progress settings name, or the "
+    "file cannot be reached."
 )
 
 

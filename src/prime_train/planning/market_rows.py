@@ -85,8 +85,7 @@ def named(offer: Offer, hardware: HardwareSpec) -> str:
     what = f"{offer.gpu_count} x {offer.gpu}, " if offer.gpu else ""
     title = variant_title(offer, hardware)
     return (
-        f"{offer.provider} "
-        f"{offer.offer_id} "
+        f"{offer.provider} {offer.offer_id} "
         f"({what}{'spot' if offer.spot else 'on-demand'}){f' with {title}' if title else ''}"
     )
 

@@ -124,8 +124,7 @@ def priced_offers(
         return PricedOffers(costs, found.prices)
     prices = (
         f"the highest price that the config allows, {usd(most_usd)}/h, for want of a list price "
-        "that "
-        "fits; without an account"
+        "that fits; without an account"
     )
     return PricedOffers(_at(most_usd, loaded, market, spot), prices)
 

@@ -130,9 +130,8 @@ def _kind(known: Known, wanted: Wanted, vllm: Vllm) -> SuitabilityCheck:
         return SuitabilityCheck("kind", CheckResult.YES, "vision-language")
     if kind is ModelKind.VISION_LANGUAGE:
         message = (
-            "vision-language: text trainers reject it or need extra settings; use a text model "
-            "unless "
-            "you need images"
+            "vision-language: text trainers reject it or need extra settings; use a text model unless you "
+            "need images"
         )
         return SuitabilityCheck("kind", CheckResult.NO, message)
     return (

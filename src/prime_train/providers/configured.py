@@ -108,8 +108,7 @@ class Providers:
         if urlsplit(self.bucket_url).scheme in ("", "file"):
             return (
                 f"rented machines could not reach the bucket {self.bucket_url}; set "
-                "PRIME_TRAIN_BUCKET "
-                "to a bucket such as s3://name/folder"
+                "PRIME_TRAIN_BUCKET to a bucket such as s3://name/folder"
             )
         return ""
 
@@ -198,8 +197,7 @@ def default_providers(environment: Mapping[str, str]) -> tuple[str, ...]:
         text = environment[PROVIDER]
         fix = (
             f"set it to {' or '.join(PROVIDERS)}, or to several that rent out machines, separated "
-            "by "
-            "commas, or unset it"
+            "by commas, or unset it"
         )
         raise UsageError(f"{PROVIDER} is {text!r}", fix=fix)
     return named or tuple(name for name in PROVIDERS if _has_credentials(name, environment)) or (LOCAL,)

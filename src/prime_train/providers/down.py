@@ -9,7 +9,6 @@ def down(store: Store) -> dict[str, str]:
     now_s, since_s = store.now_s(), store.watch().down_since_s
     return {
         name: f"the list of machines at {name} could not be read for {span(now_s - at_s)}: nothing is "
-        "concluded about its machines, and "
-        "runs rent elsewhere where they may"
+        "concluded about its machines, and runs rent elsewhere where they may"
         for name, at_s in since_s.items()
     }

@@ -90,8 +90,8 @@ PROVIDERS: dict[str, ProviderKind] = {
         image_forms=(ImageForm.NAME, ImageForm.TEMPLATE),
         image_advice=(
             "Prime Intellect starts machines from its own images and from templates, but not from an image "
-            "in a registry; "
-            "make a template of the image on its dashboard, and write template:ID with the template's id"
+            "in a registry; make a template of the image on its dashboard, and write template:ID with the "
+            "template's id"
         ),
     ),
     "runpod": ProviderKind(
@@ -105,8 +105,7 @@ PROVIDERS: dict[str, ProviderKind] = {
         volumes=VolumeForm("network volume", 1, has_sub_paths=False, can_be_read_only=False),
         image_advice=(
             "RunPod has no names for images of its own; write an image in a registry, "
-            "registry/name@sha256:DIGEST, or template:ID with the "
-            "id of a template"
+            "registry/name@sha256:DIGEST, or template:ID with the id of a template"
         ),
     ),
     "lambda": ProviderKind(

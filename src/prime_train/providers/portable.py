@@ -54,8 +54,7 @@ def only_here(name: str, values: Mapping[str, str]) -> str:
     if named:
         return (
             f"{named[0]} is the path of a file of this machine; add the provider again, which stores "
-            "the "
-            "file's content"
+            "the file's content"
         )
     try:
         carried({variable: values[variable] for variable in PROVIDERS[name].credentials}, {})

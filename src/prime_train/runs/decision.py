@@ -40,8 +40,8 @@ class Move:
         offer = self.quote.offer
         return (
             f"{usd(self.stay_usd)} are expected to the end here, {usd(self.move_usd)} on "
-            f"{offer.gpu or 'a machine'} at "
-            f"{usd(offer.usd_per_hour)}/h from {offer.provider}, of which {usd(self.cost_usd)} are the move "
+            f"{offer.gpu or 'a machine'} at {usd(offer.usd_per_hour)}/h from {offer.provider}, of which "
+            f"{usd(self.cost_usd)} are the move "
             "itself"
         )
 

@@ -67,8 +67,7 @@ def _parts(deleted: Deletions, spec: CheckpointSpec) -> Iterator[str]:
     if deleted.output_bytes:
         yield (
             f"{size(deleted.output_bytes)} of older versions of outputs deleted from the bucket, "
-            "because "
-            "newer ones replaced them"
+            "because newer ones replaced them"
         )
     local = [
         _count(number, what)

@@ -57,8 +57,7 @@ def _origin(origin: Origin) -> Iterator[str]:
         if len(text) > TEXT_CHARS_MAX or not _LINE.fullmatch(text):
             yield (
                 f"origin.{name} is longer than {TEXT_CHARS_MAX} characters, or has characters that "
-                "are "
-                "not shown"
+                "are not shown"
             )
     if not _JOB.fullmatch(origin.job_url):
         yield "origin.job_url is no address of a job"
@@ -103,8 +102,7 @@ def _too_large(sent: Run) -> Iterator[str]:
     if size > SPEC_BYTES_MAX:
         yield (
             f"the config has {size:,} bytes as it is stored, and may have {SPEC_BYTES_MAX:,}: move "
-            "data "
-            "into files of the repository"
+            "data into files of the repository"
         )
 
 

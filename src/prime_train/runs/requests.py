@@ -71,8 +71,7 @@ def impossible(error: IllegalMove) -> UsageError:
     """
     message = (
         f"run {error.run_id} is {error.state.value}: {OPERATIONS[error.event].value} is not "
-        "possible "
-        "in this state"
+        "possible in this state"
     )
     possible = [
         Call(operation, error.run_id)

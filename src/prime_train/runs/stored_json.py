@@ -88,8 +88,7 @@ _ANOTHER = (
 )
 _WRITERS = {
     "extra_forbidden": f"this version of prime-train ({__version__}) does not know the field; it may have "
-    "been written by another version, "
-    "probably a newer one",
+    "been written by another version, probably a newer one",
     "missing": "the field is missing; it may have been written by another version of prime-train than this "
     f"one ({__version__}), "
     "probably an older one",

@@ -16,9 +16,8 @@ RECORD = "the record"
 LEASE = "the lease"
 HISTORY = "history"
 FIX = (
-    "use the version of prime-train that wrote it, or a newer one; it is kept as it is, and its "
-    "machine, "
-    "if it has one, is left alone"
+    "use the version of prime-train that wrote it, or a newer one; it is kept as it is, and its machine, if "
+    "it has one, is left alone"
 )
 
 

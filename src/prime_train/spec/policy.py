@@ -190,13 +190,11 @@ def _providers(in_force: InForce, spec: RunSpec, caller: Caller) -> Iterator[Exc
             # No line is suggested: nobody has asked for this provider, and the line might open the operator's
             # own machines to strangers.
             message = (
-                "hardware.provider: is not set, and the default one is not "
-                "allowed: "
+                "hardware.provider: is not set, and the default one is not allowed: "
                 f"{message.partition(': ')[2]}"
             )
             instead = (
-                "write hardware.provider, one "
-                "of "
+                "write hardware.provider, one of "
                 f"{', '.join(allowed) or 'none, because the policy allows none'}"
             )
             yield Excess(("hardware", "provider"), message, "", in_force.where, instead)

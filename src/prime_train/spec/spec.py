@@ -64,9 +64,8 @@ STEPS_MAX = 20
 """Number of steps after training that a config may have."""
 _STARTS_WORKERS = tuple(name for name, row in TRAINERS.items() if row.starts_workers)
 _VARIANT_KEYS = (
-    "trainer.command, workers, resume, prime_rl.config and "
-    "prime_rl.overrides, "
-    "environment.NAME, setup and smoke"
+    "trainer.command, workers, resume, prime_rl.config and prime_rl.overrides, environment.NAME, setup and "
+    "smoke"
 )
 _VARIANT_KEY = re.compile(
     r"trainer\.(?:command|workers|resume|prime_rl\.(?:config|overrides))|setup|smoke(?:\.[a-z_]+)?"
@@ -89,8 +88,7 @@ def _regex(value: str) -> str:
     if len(value) > PATTERN_CHARS_MAX or _WIDE.search(value):
         reason = (
             f"is not a regular expression of at most {PATTERN_CHARS_MAX} characters without "
-            "ranges "
-            "beyond ASCII under (?i)"
+            "ranges beyond ASCII under (?i)"
         )
         raise ValueError(f"{value[:40]!r} {reason}")
     try:
@@ -534,8 +532,7 @@ class HardwareSpec(SpecSection):
             for earlier, other in enumerate(self.variants[: number - 1], start=1):
                 if other.count == variant.count and other.gpu_gb_min <= variant.gpu_gb_min:
                     message = (
-                        f"variant {number} ({variant.title}) is never used, because variant "
-                        f"{earlier} "
+                        f"variant {number} ({variant.title}) is never used, because variant {earlier} "
                         f"({other.title}) comes first"
                     )
                     raise ValueError(f"variants: {message}; put the one with more memory first")
@@ -737,9 +734,8 @@ class CheckpointSpec(SpecSection):
             unknown = _placeholders(pattern) - {STEP, EPOCH}
             if unknown or "/" in pattern:
                 message = (
-                    "must be one name, with {step} or {epoch} in it unless it is overwritten at "
-                    "each "
-                    "save, such as step_{step}"
+                    "must be one name, with {step} or {epoch} in it unless it is overwritten at each save, "
+                    "such as step_{step}"
                 )
                 raise ValueError(f"{key} {pattern[:SHOWN_CHARS]!r} {message}")
             violation = violation_of_folder(pattern.format(step=0, epoch=0))

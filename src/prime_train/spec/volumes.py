@@ -102,8 +102,7 @@ def _violation_of(path: str, volume: Volume, provider: str, volumes: Mapping[str
     if place.parts[1] in TAKEN:
         return (
             f"{path} is inside /{place.parts[1]}, which belongs to the machine; mount it elsewhere, "
-            "such "
-            "as /data"
+            "such as /data"
         )
     below = next(
         (other for other in volumes if other != path and PurePosixPath(other).is_relative_to(place)), None
@@ -119,8 +118,7 @@ def _violation_of(path: str, volume: Volume, provider: str, volumes: Mapping[str
     if volume.read_only and not row.volumes.can_be_read_only:
         return (
             f"{path}: {row.title} mounts no volume read-only; write read_only: false, and let "
-            "the "
-            "command write nothing there"
+            "the command write nothing there"
         )
     return None
 

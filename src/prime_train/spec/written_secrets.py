@@ -102,7 +102,6 @@ def _draft(value: Scalar, name: str | None) -> FindingDraft:
     )
     fix = (
         f"{listed} and set it where the control plane runs; replace the value that was here, which is "
-        "now "
-        "exposed"
+        "now exposed"
     )
     return FindingDraft(SECRET, value.place, what, fix=fix)

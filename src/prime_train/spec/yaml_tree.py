@@ -190,8 +190,7 @@ def _not_yaml(error: yaml.MarkedYAMLError) -> FindingDraft:
         like = error.context_mark
         message = (
             f"not YAML: this line is indented by {mark.column if mark is not None else 0} "
-            "spaces, "
-            "which matches no section above it"
+            "spaces, which matches no section above it"
         )
         fix = f"indent it like the line above, or by {like.column} spaces like line {like.line + 1}"
         return FindingDraft("PT004", place, message, fix=fix)

@@ -122,9 +122,8 @@ def summarized(record: RunRecord, measured: StepTimes | None) -> StepSummary:
 def _there(record: RunRecord, source: MetricsSource | None) -> MetricsSource:
     if source is None:
         written = (
-            "they are written from the first step on, and saved to the bucket when an attempt "
-            "ends; "
-            "or give a file with "
+            "they are written from the first step on, and saved to the bucket when an attempt ends; or give "
+            "a file with "
         )
         message = f"there are no metrics of {record.run.run_id}, on a machine or in the bucket"
         raise UsageError(message, fix=Advice(written, Option(SettingAdvice.FILE)))

@@ -19,8 +19,7 @@ def parse_deadline(text: str) -> int:
             return int(at.timestamp())
     except (ValueError, OverflowError) as error:
         reason = (
-            "is neither a date such as 2026-12-01 (meaning its end, in UTC) nor a date-time such "
-            "as "
+            "is neither a date such as 2026-12-01 (meaning its end, in UTC) nor a date-time such as "
             "2026-12-01T18:00+01:00"
         )
         raise ValueError(f"{text[:60]!r} {reason}") from error

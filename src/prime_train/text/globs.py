@@ -73,15 +73,13 @@ def violation_of_outputs(patterns: Sequence[str], *, folder: str, checkpoint: st
         if not any(set(part) - _WILD for part in parts):
             return (
                 f"{pattern!r} matches the entire working tree; name the files or folders to keep, "
-                "such "
-                "as results/**"
+                "such as results/**"
             )
         inside = len(parts) > len(above) and parts[: len(above)] == above
         if inside and _is_checkpoint(parts[len(above)], checkpoint):
             return (
                 f"{pattern!r} lies inside a checkpoint; checkpoints are uploaded anyway, so delete "
-                "this "
-                "pattern"
+                "this pattern"
             )
     return None
 

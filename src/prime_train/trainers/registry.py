@@ -18,8 +18,7 @@ TRAINERS: dict[str, TrainerKind] = {
     "hf": TrainerKind(
         "prime_train.trainers.hf.trainer:HfTrainer",
         "runs `command`, which trains with the Trainer of transformers, TRL or PEFT: a script and its "
-        "arguments, in `workers` processes, "
-        "or a program that starts its own, such as axolotl",
+        "arguments, in `workers` processes, or a program that starts its own, such as axolotl",
         starts_workers=True,
         layout=hf.layout,
         conflicts=hf.conflicts,

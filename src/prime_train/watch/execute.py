@@ -397,8 +397,7 @@ def _why(ranking: Ranking) -> str:
     if first in ranking.exclusions:
         return (
             f"{quote.why}; rented although {ranking.exclusions[first].text}, because nothing better "
-            "is "
-            "for rent"
+            "is for rent"
         )
     cheaper = [ranking.exclusions.get(other.offer) for other in ranking.quotes if other.usd < quote.usd]
     passed_over = list(dict.fromkeys(exclusion.text for exclusion in cheaper if exclusion is not None))

@@ -69,9 +69,8 @@ def _look(context: Context, record: RunRecord, before: ReadBack | None, now_s: i
     if manifest.changes_late:
         text = (
             f"files of a checkpoint up to step {manifest.step} were added or changed after it was complete, "
-            "so it was uploaded again; "
-            "from now on a checkpoint counts once the trainer has gone on. Write checkpoints.sentinel last, "
-            "or raise checkpoints.settled_s"
+            "so it was uploaded again; from now on a checkpoint counts once the trainer has gone on. Write "
+            "checkpoints.sentinel last, or raise checkpoints.settled_s"
         )
         _tell(
             context,
@@ -100,8 +99,7 @@ def _look(context: Context, record: RunRecord, before: ReadBack | None, now_s: i
     if found:
         text = (
             f"{found} of step {manifest.step}. Its machine sends it again if it still has the content, at "
-            "the latest before the run "
-            "succeeds; otherwise the newest checkpoint without it is resumed from"
+            "the latest before the run succeeds; otherwise the newest checkpoint without it is resumed from"
         )
         _tell(
             context,

@@ -160,14 +160,12 @@ def _resume(stale: Stale) -> str:
         again = f"WANDB_RUN_ID={stale.seen.run_id} WANDB_RESUME=must"
         return (
             f"to continue it, run its own command from its newest checkpoint with {again}; nothing "
-            "was "
-            "changed"
+            "was changed"
         )
     if run.state is RunState.SUCCEEDED:
         return "here the run has succeeded, but W&B did not receive that; nothing was changed"
     return (
-        f"here the run is {run.state.value}; to continue it: "
-        f"{command(go_on(run, stale.looked_s))}; "
+        f"here the run is {run.state.value}; to continue it: {command(go_on(run, stale.looked_s))}; "
         "nothing was changed"
     )
 

@@ -268,9 +268,8 @@ def _end(context: Context, run_id: str, pod: Pod, why: str, now_s: int) -> None:
 def _report(context: Context, run_id: str, pod: Pod, why: str, now_s: int) -> None:
     text = (
         f"{pod.pod_id} ({pod.name}) belongs to this master key, but its run is not in this store, and {why}; "
-        "it is not terminated and is "
-        "still being paid for. Check that PRIME_TRAIN_STORE is the store that rented it. If no control plane "
-        "has its run any more: "
+        "it is not terminated and is still being paid for. Check that PRIME_TRAIN_STORE is the store that "
+        "rented it. If no control plane has its run any more: "
         f"{command(Call(Operation.GIVE_BACK, pod.pod_id))}"
     )
     context.watched(run_id, "Orphan", text)

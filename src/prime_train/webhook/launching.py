@@ -104,8 +104,7 @@ def github_call(webhook: WebhookContext, call: GithubCall, now_s: int) -> Respon
     row, actor = row_for_job(webhook.store.watch().launch_keys, claims, now_s), str(claims.get("actor", ""))
     if row is None or not is_actor(actor):
         where = (
-            f"{claims.get('repository')}, environment "
-            f"{claims.get('environment') or '(none)'}, "
+            f"{claims.get('repository')}, environment {claims.get('environment') or '(none)'}, "
             f"{claims.get('ref')}"
         )
         making = command(Call(Operation.CREATE_LAUNCH_KEY, options=(Option(SettingAdvice.GITHUB_OIDC),)))

@@ -78,8 +78,7 @@ class BodyReader:
         except TimeoutError:
             why = (
                 f"the body did not arrive within {self._limit_s:.0f} s, or too many others came before "
-                "it "
-                "was complete"
+                "it was complete"
             )
             raise Refused(408, why, CLOSE) from None
         finally:

@@ -257,8 +257,7 @@ def test_a_certificate_for_another_host_is_not_trusted(server: S3Server, tmp_pat
 @pytest.mark.parametrize("code", [code for code in REFUSALS if not code.isdigit()])
 def test_every_code_of_the_table_is_found_in_an_answer(code: str) -> None:
     text = (
-        "Server returned non-2xx status code: 400 Bad "
-        "Request: "
+        "Server returned non-2xx status code: 400 Bad Request: "
         f"<Error><Code>{code}</Code><Message>m</Message></Error>"
     )
     error = external_error("s3://b", "put k", text, endpoint="http://h")

@@ -99,9 +99,8 @@ def test_a_look_says_what_there_is_and_which_rights_are_missing(fake: FakeKubern
     with pytest.raises(PermanentError) as caught:
         look("kubernetes", environment(fake), HardwareSpec(disk_gib=1))
     words = (
-        "the right to create secrets in namespace training, get namespaces in namespace training, "
-        "list "
-        "nodes in the whole cluster"
+        "the right to create secrets in namespace training, get namespaces in namespace training, list nodes "
+        "in the whole cluster"
     )
     assert words in str(caught.value)
 

@@ -10,9 +10,8 @@ from tests.fakes.nvml import Driver
 def installs(**versions: str) -> str:
     """Return a setup command that installs libraries as far as their metadata goes."""
     made = (
-        f"mkdir -p libs/{name}-{version}.dist-info && "
-        f"printf 'Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n' > "
-        f"libs/{name}-{version}.dist-info/METADATA"
+        f"mkdir -p libs/{name}-{version}.dist-info && printf 'Metadata-Version: 2.1\\nName: "
+        f"{name}\\nVersion: {version}\\n' > libs/{name}-{version}.dist-info/METADATA"
         for name, version in versions.items()
     )
     return " && ".join(made)
@@ -68,8 +67,7 @@ def test_what_the_config_or_the_machine_sets_is_left_alone_even_if_it_is_empty(
 
 def test_the_python_of_the_working_trees_environment_is_asked_first(tmp_path: Path, driver: Driver) -> None:
     python = (
-        "mkdir -p .venv/bin && printf '#!/bin/sh\\necho installed library: torch 2.12.0\\n' "
-        "> "
+        "mkdir -p .venv/bin && printf '#!/bin/sh\\necho installed library: torch 2.12.0\\n' > "
         ".venv/bin/python && chmod +x .venv/bin/python"
     )
     with attempt(tmp_path, spec_with(installs(torch="2.8.0"), python), env=driver.env) as here:
@@ -105,8 +103,7 @@ def test_a_driver_that_is_too_old_for_the_installed_torch_is_warned_about_before
     ) as here:
         assert here.wait() == 0
         warning = (
-            "torch 2.11.0+cu130 is built for CUDA 13, which needs a driver 580 or newer; "
-            "this "
-            "machine's driver supports CUDA 12.8"
+            "torch 2.11.0+cu130 is built for CUDA 13, which needs a driver 580 or newer; this machine's "
+            "driver supports CUDA 12.8"
         )
         assert warning in here.log("agent.log")

@@ -75,8 +75,7 @@ def test_gpus_that_add_up_are_told_with_their_speed(tmp_path: Path) -> None:
 
 def test_an_error_of_one_gpu_is_the_machines_fault_and_the_other_is_not_waited_for(tmp_path: Path) -> None:
     fails = (
-        "exec(\"raise RuntimeError('NCCL error: peer access is not supported')\") if me == 1 "
-        "else "
+        "exec(\"raise RuntimeError('NCCL error: peer access is not supported')\") if me == 1 else "
         "time.sleep(3600)"
     )
     cause, detail = fault_of(TWO, shell(tmp_path, torch_in(tmp_path, fails)))

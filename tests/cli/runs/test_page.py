@@ -118,9 +118,8 @@ def test_the_history_is_read_on_a_phone_without_scrolling_sideways(inside: Insid
         browser.open(page.as_uri(), width=390, scheme="light")
         assert browser.value("document.documentElement.scrollWidth") <= 390
         wide = (
-            "[...document.querySelectorAll('#part-history .wide')].filter(t => t.scrollWidth "
-            "> "
-            "t.clientWidth + 1).length"
+            "[...document.querySelectorAll('#part-history .wide')].filter(t => t.scrollWidth > t.clientWidth "
+            "+ 1).length"
         )
         assert browser.value(wide) == 0
         words = "[...document.querySelectorAll('#part-history td:last-child')].map(t => t.clientWidth)"

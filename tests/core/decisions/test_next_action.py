@@ -82,8 +82,7 @@ def test_an_attempt_that_died_before_its_first_new_step_leaves_an_older_checkpoi
 
 
 NO_SUCH = (
-    "`pip install -r requirements.txt` ended with code 1: ERROR: No matching distribution found "
-    "for "
+    "`pip install -r requirements.txt` ended with code 1: ERROR: No matching distribution found for "
     "torhc==2.9"
 )
 LOST_HOST = "Could not resolve host: example.org"

@@ -6,9 +6,8 @@ from prime_train.text.outages import ended_by_outage
 
 RETRY = (
     "WARNING: Retrying (Retry(total={}, connect=None, read=None, redirect=None, status=None)) after "
-    "connection broken by "
-    "'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f1>: Failed to "
-    "establish a new connection: "
+    "connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at "
+    "0x7f1>: Failed to establish a new connection: "
     "[Errno -2] Name or service not known')': /simple/flash-atn/\n"
 )
 TYPO = (

@@ -329,8 +329,7 @@ class FakeKubernetes(DescribedFake):
         if lacking := [name for name in named if name not in self.claims]:
             words = (
                 f'0/{len(self.nodes)} nodes are available: persistentvolumeclaim "{lacking[0]}" '
-                "not "
-                "found. preemption: not eligible."
+                "not found. preemption: not eligible."
             )
             if not pod["status"]["conditions"]:
                 pod["status"]["conditions"] = [

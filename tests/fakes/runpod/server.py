@@ -34,9 +34,8 @@ class Terms:
     """
 
     no_capacity: str = (
-        "There are no longer any instances available with the requested "
-        "specifications. "
-        "Please refresh and try again."
+        "There are no longer any instances available with the requested specifications. Please refresh and "
+        "try again."
     )
     surcharge_usd: float = 0.0
     per_minute: int = 1_000_000

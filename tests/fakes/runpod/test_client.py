@@ -42,8 +42,7 @@ def seen(fake: FakeRunPod, home: Path, expression: str) -> Any:
         "RUNPOD_API_KEY": fake.api_key,
     }
     script = (
-        "import json, os, runpod; runpod.api_key = "
-        "os.environ['RUNPOD_API_KEY']; "
+        "import json, os, runpod; runpod.api_key = os.environ['RUNPOD_API_KEY']; "
         f"print(json.dumps({expression}))"
     )
     ran = subprocess.run(

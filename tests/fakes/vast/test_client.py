@@ -136,8 +136,7 @@ def test_the_client_and_the_adapter_are_offered_the_same(fake: FakeVast, tmp_pat
     offers = pods_of(fake).offers(HARDWARE)
     fake.is_checked = False
     searched = (
-        "vast.search_offers(query='gpu_name=RTX_4090 num_gpus=1 direct_port_count>=1', "
-        "type='bid', "
+        "vast.search_offers(query='gpu_name=RTX_4090 num_gpus=1 direct_port_count>=1', type='bid', "
         "order='dph_total')"
     )
     rows = seen(fake, tmp_path, searched)

@@ -65,8 +65,7 @@ def test_what_retention_deletes_is_in_the_history_with_its_bytes_and_the_reason(
     (line,) = told(w)
     assert line.text == (
         "2 checkpoints, up to step 20, deleted from the bucket, because the newest 3 are kept "
-        "(checkpoints.keep); "
-        "3.0 MiB of chunks that no checkpoint uses deleted from the bucket"
+        "(checkpoints.keep); 3.0 MiB of chunks that no checkpoint uses deleted from the bucket"
     )
     assert (line.attempt, line.step) == (1, 20)
     assert w.run().state is RunState.TRAINING

@@ -55,8 +55,7 @@ def test_a_loss_that_is_no_number_is_left_out_of_its_row_and_the_step_still_coun
 
 def test_the_trainers_line_on_the_console_is_progress_and_the_orchestrators_is_not() -> None:
     line = (
-        "\x1b[32m12:00:01 SUCCESS\x1b[0m Step 7 |   1.00s | Loss 0.2500 | Entropy 0.3 | LR 1.00e-06 "
-        "| "
+        "\x1b[32m12:00:01 SUCCESS\x1b[0m Step 7 |   1.00s | Loss 0.2500 | Entropy 0.3 | LR 1.00e-06 | "
         "Throughput 10 tokens/s"
     )
     ahead = "12:00:00 SUCCESS Step 7 | Time: 1.00s | Reward: 0.5000 | Throughput: 10.0 tokens/s"

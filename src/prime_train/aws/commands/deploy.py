@@ -176,8 +176,7 @@ def _save(request: "Request", folder: Path, name: str, region: str) -> None:
     )
     typer.echo(
         f"  sam deploy --template-file {saved.template} --stack-name {name} --resolve-s3 --capabilities "
-        "CAPABILITY_IAM "
-        "--parameter-overrides "
+        "CAPABILITY_IAM --parameter-overrides "
         f"{' '.join(f'{key}={shlex.quote(value)}' for key, value in saved.parameters.items())}"
     )
     if request.secrets:

@@ -93,9 +93,7 @@ def _print(done: "Restored", *, as_json: bool) -> None:
     }
     row["left_out"] = left_out_rows(done.left_out)
     text = (
-        f"{done.folder}: "
-        f"{checkpoint_title(one.step, one.attempt)}, "
-        f"{len(one.files) - len(done.left_out)} files, "
-        f"{size(one.size)}, verified"
+        f"{done.folder}: {checkpoint_title(one.step, one.attempt)}, {len(one.files) - len(done.left_out)} "
+        f"files, {size(one.size)}, verified"
     )
     typer.echo(json.dumps(row, indent=2) if as_json else text)

@@ -99,32 +99,27 @@ class Bill:
         if self.quote.source is None:
             return (
                 f"it is not known whether ${usd_max:,.2f} is enough, because the time of the training "
-                "is "
-                "only assumed"
+                "is only assumed"
             )
         usd, hours = self.usd, self.training * Between(1 / HOUR_S, 1 / HOUR_S)
         if hours_max is not None and hours.low > hours_max:
             return (
                 f"too few hours: {hours_max:g} h, but the run needs at least {hours.low:.1f} h and "
-                "would "
-                "be stopped before it ends"
+                "would be stopped before it ends"
             )
         if usd.low > usd_max:
             return (
                 f"too small: ${usd_max:,.2f}, but the run needs at least ${usd.low:,.2f} and would "
-                "be "
-                "stopped before it ends"
+                "be stopped before it ends"
             )
         if usd.high > usd_max or (hours_max is not None and hours.high > hours_max):
             return (
                 f"may be too small: ${usd_max:,.2f}, but the run may need up to ${usd.high:,.2f} and "
-                f"{hours.high:.1f} h; a warning is "
-                f"sent at 80 %"
+                f"{hours.high:.1f} h; a warning is sent at 80 %"
             )
         return (
             f"enough: ${usd_max:,.2f}, and the run needs at most ${usd.high:,.2f}; unused budget is "
-            "not "
-            "charged"
+            "not charged"
         )
 
 

@@ -32,8 +32,7 @@ FAILURES = (
         r"gpt-oss-\d+b.*",
         Use.VLLM_UPDATES,
         "a vLLM server does not take new weights of gpt-oss (load_weights gets an unexpected argument "
-        "weight_name), so RL ends at its "
-        "first update",
+        "weight_name), so RL ends at its first update",
         "2026-01-02",
         "vllm-project/vllm#23577, modelscope/ms-swift#7270",
     ),

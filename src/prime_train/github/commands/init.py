@@ -155,9 +155,8 @@ def _source(actions: str) -> "WorkflowsRef":
         found = None
     if found is None:
         message = (
-            "this prime-train was not installed from a repository on GitHub, so it is unknown "
-            "where "
-            "its workflows are"
+            "this prime-train was not installed from a repository on GitHub, so it is unknown where its "
+            "workflows are"
         )
         raise UsageError(
             message, fix=f"add --actions OWNER/prime-train, or --actions OWNER/prime-train@v{__version__}"

@@ -174,8 +174,7 @@ def _dry_run(job: Job, home: "Home", what: "Checked") -> Exit:
     if ranked is None:
         reason = (
             f"The offers of {' or '.join(allowed_providers(spec.hardware))} are not known: no "
-            "such "
-            "provider is set up at the control plane."
+            "such provider is set up at the control plane."
         )
         return _not_launched(job, name, reason)
     print_rows(dry_run.rows(what, ranked))

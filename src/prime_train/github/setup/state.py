@@ -208,8 +208,7 @@ def _check_rights(about: About) -> None:
     if not about.permissions.get("admin"):
         message = (
             f"you are no administrator of {about.full_name}, so you cannot make its environments "
-            "and "
-            "variables"
+            "and variables"
         )
         raise UsageError(message, fix="ask one to run this", code=Exit.EXTERNAL_REFUSED)
 

@@ -76,8 +76,7 @@ def _wrong(reader: TarReader, names: set[str]) -> Iterator[str]:
     )
     if pair := same_but_for_case(names):
         yield (
-            f"has {neutralized(pair[0][:SHOWN_CHARS])!r} and "
-            f"{neutralized(pair[1][:SHOWN_CHARS])!r}, "
+            f"has {neutralized(pair[0][:SHOWN_CHARS])!r} and {neutralized(pair[1][:SHOWN_CHARS])!r}, "
             "which differ only in case"
         )
 

@@ -115,8 +115,7 @@ def _checkpoint(found: CheckpointFacts) -> Iterator[str]:
     elif found.bucket:
         yield (
             f"The files of the checkpoint are in the bucket {code(found.bucket)}, where the checkpoint "
-            "is "
-            "pinned."
+            "is pinned."
         )
         yield f"{code('checkpoint-objects.csv')} names the objects that they are made of."
         yield "Whoever can read that bucket can verify and restore them:"
@@ -260,8 +259,7 @@ def _relaunch(one: RunStatus, config: str) -> Iterator[str]:
     if lineage is not None:
         yield (
             f"The run started from {lineage.text}. The command needs that checkpoint in the "
-            "bucket; "
-            "without that option the run starts"
+            "bucket; without that option the run starts"
         )
         yield "from step 0, and ends differently."
         yield ""
@@ -290,13 +288,11 @@ def _check(one: RunStatus) -> Iterator[str]:
     yield "```"
     yield ""
     yield (
-        "The command compares every file with its hash, and the checkpoint's manifest with the "
-        "run. "
-        "Without prime-train,"
+        "The command compares every file with its hash, and the checkpoint's manifest with the run. Without "
+        "prime-train,"
     )
     yield (
         f"{code('sha256sum -c SHA256SUMS')} in this folder checks the hashes. They show damage, but "
-        "do "
-        "not prove who made the bundle."
+        "do not prove who made the bundle."
     )
     yield ""

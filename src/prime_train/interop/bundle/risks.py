@@ -95,8 +95,7 @@ def risks_of(spec: RunSpec) -> Iterator[str]:
         if registry and not any(registry == known or registry.endswith(f".{known}") for known in REGISTRIES):
             yield (
                 f"{setting}: starts from an image of {_shown(registry)}, a registry that prime-train "
-                "does "
-                "not know"
+                "does not know"
             )
     variables = sorted(set(_variables(spec)))
     if loaders := [name for name in variables if name in _LOADERS]:
@@ -104,8 +103,7 @@ def risks_of(spec: RunSpec) -> Iterator[str]:
     if addresses := [name for name in variables if _ADDRESSES.fullmatch(name)]:
         yield (
             f"environment: sets {', '.join(addresses)}, by which programs send tokens to, or load "
-            "code "
-            "from, an address of its choice"
+            "code from, an address of its choice"
         )
     for number, variant in enumerate(spec.hardware.variants, start=1):
         if changed := sorted(key for key in variant.set if not key.startswith("environment.")):
@@ -116,8 +114,7 @@ def risks_of(spec: RunSpec) -> Iterator[str]:
             )
     if spec.alerts.webhook is not None:
         yield (
-            "alerts.webhook: sends what happens to the address in your "
-            "variable "
+            "alerts.webhook: sends what happens to the address in your variable "
             f"{_shown(spec.alerts.webhook)}"
         )
 

@@ -103,14 +103,12 @@ class VerifiedBundle:
         """What the verdict does not prove, as a sentence."""
         if self.signer_checked:
             return (
-                "The key that you named has signed it; no signature proves that its code and "
-                "commands "
-                "are harmless."
+                "The key that you named has signed it; no signature proves that its code and commands are "
+                "harmless."
             )
         return (
-            "Hashes show damage. They do not prove who made the bundle, nor that its code and "
-            "commands "
-            "are harmless."
+            "Hashes show damage. They do not prove who made the bundle, nor that its code and commands are "
+            "harmless."
         )
 
 

@@ -165,9 +165,8 @@ def _notes(spec: RunSpec, kind: str, bucket_url: str) -> Iterator[str]:
     """Yield what holds for every tool."""
     if spec.hardware.variants:
         yield (
-            "of hardware.variants the first one is exported, because the other tool does not "
-            "choose "
-            "between them"
+            "of hardware.variants the first one is exported, because the other tool does not choose between "
+            "them"
         )
     if spec.hardware.volumes and (kind, spec.hardware.provider) != ("kubernetes", "kubernetes"):
         paths = ", ".join(spec.hardware.volumes)
@@ -175,8 +174,7 @@ def _notes(spec: RunSpec, kind: str, bucket_url: str) -> Iterator[str]:
     if urlsplit(bucket_url).scheme == "file":
         yield (
             f"the bucket is the folder {urlsplit(bucket_url).path}, which every machine must have "
-            "mounted "
-            "there"
+            "mounted there"
         )
 
 

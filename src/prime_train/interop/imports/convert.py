@@ -173,8 +173,7 @@ def _read(file: Path) -> tuple[str, Draft]:
     if chosen is None:
         message = (
             f"{file} is no SkyPilot task (run, resources), Kubernetes Job (kind: Job), dstack "
-            "task "
-            "(type: task) or Slurm script"
+            "task (type: task) or Slurm script"
         )
         raise UsageError(message, fix="give a file of one of these tools", code=Exit.FINDINGS)
     for tool, root in candidates:

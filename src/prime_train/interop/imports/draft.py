@@ -22,9 +22,8 @@ one too few a leaked key.
 """
 WHY_NOT = "prime-train has no such setting"
 ONE_MACHINE = (
-    "a run has one machine, and this command expects several; choose one with more GPUs, and "
-    "a "
-    "command for one machine"
+    "a run has one machine, and this command expects several; choose one with more GPUs, and a command for "
+    "one machine"
 )
 REMOVED = "$REMOVED_SECRET"
 """What stands in a command where a secret was written out."""

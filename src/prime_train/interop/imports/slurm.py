@@ -138,8 +138,7 @@ def _take_options(draft: Draft, options: dict[str, _Option]) -> None:
                 if not _ONE.fullmatch(option.value):
                     why = (
                         f"Slurm's srun starts {option.value[:20]} processes; let the command start "
-                        "them: "
-                        "torchrun --nproc_per_node"
+                        "them: torchrun --nproc_per_node"
                     )
                     draft.refuse(option.place, what, why)
             case "gres" | "gpus" | "gpus-per-node" | "gpus-per-task":

@@ -139,8 +139,7 @@ def _variable(text: str) -> tuple[tuple[str, str], str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
         fix = (
-            "write -e NAME=VALUE; for a secret, list only its name, under secrets: in the config or "
-            "with "
+            "write -e NAME=VALUE; for a secret, list only its name, under secrets: in the config or with "
             "--set secrets=[NAME]"
         )
         raise UsageError(f"-e {name[:60]!r} has no value", fix=fix)

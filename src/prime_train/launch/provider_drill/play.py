@@ -66,8 +66,7 @@ class Quote:
         kind = "spot" if one.spot else "on-demand"
         most = (
             f"for at most {span(3600 * limits.paid_h)}, and {usd(one.usd_per_hour * limits.paid_h)} "
-            "at "
-            "its price"
+            "at its price"
         )
         other = (
             f"if it is gone by then, another one of at most {usd(limits.usd_per_hour)}/h, so "
@@ -75,9 +74,8 @@ class Quote:
             f"nothing costs above {usd(limits.usd)}"
         )
         return (
-            f"Rent {what} ({kind}) at {PROVIDERS[one.provider].title} for "
-            f"{usd(one.usd_per_hour)}/h, "
-            f"{most}; {other}?"
+            f"Rent {what} ({kind}) at {PROVIDERS[one.provider].title} for {usd(one.usd_per_hour)}/h, {most}; "
+            f"{other}?"
         )
 
 

@@ -60,8 +60,7 @@ def _lines(
     describe what was compared.
     """
     yield (
-        f"{before} -> {after}: {len(changes)} "
-        f"file{'' if len(changes) == 1 else 's'} "
+        f"{before} -> {after}: {len(changes)} file{'' if len(changes) == 1 else 's'} "
         f"differ{'s' if len(changes) == 1 else ''}"
     )
     for change in changes:

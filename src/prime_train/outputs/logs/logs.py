@@ -25,9 +25,8 @@ from prime_train.trainers.patterns import PatternRefused, compiled
 LINES = 40
 LINES_MAX = 100_000
 TIMELESS = (
-    "this log has no record of when its lines were written, so its last lines are shown "
-    "regardless "
-    "of their age"
+    "this log has no record of when its lines were written, so its last lines are shown regardless of their "
+    "age"
 )
 
 

@@ -23,8 +23,7 @@ LINE_BYTES_MAX = 2**18
 _OFFSET = f"""awk -v after="$after" '$1 + {EVERY_S} >= after {{ print $2; exit }}' "$log{SUFFIX}\""""
 _COUNT = (
     f'offset=$({_OFFSET}); if [ -n "$offset" ]; then tail -c "+$((offset + 1))" "$log" | wc -l; '
-    "else "
-    "echo 0; fi"
+    "else echo 0; fi"
 )
 """Shell commands that do what `log_times.offset_since` does."""
 _SCRIPT = Path(__file__).with_name("remote_tail.sh")

@@ -18,9 +18,8 @@ NOT_REPORTED, NOT_FINITE = "not reported", "not finite"
 _MARKS = {Met.MET: "✅", Met.NOT_MET: "❌", Met.PENDING: "⏳"}
 _STATES = {Met.MET: "success", Met.NOT_MET: "failure", Met.PENDING: "pending"}
 NO_BASE = (
-    "There is no base to compare with: no run of this config that was launched from the base "
-    "branch "
-    "has succeeded."
+    "There is no base to compare with: no run of this config that was launched from the base branch has "
+    "succeeded."
 )
 
 
@@ -127,8 +126,7 @@ def source(comparison: Comparison, now_s: int, named: Callable[[str], str] = str
         seeds = ", ".join(map(str, comparison.seeds))
         return (
             f"{text} Means of {len(comparison.seeds)} pairs of runs with the same seed ({seeds}); ± "
-            "is "
-            "the standard error."
+            "is the standard error."
         )
     return f"{text} One run is compared with one run, so it is not known how much of a difference is noise."
 

@@ -180,15 +180,13 @@ TOKEN = "token"
 COOKIES_CHARS_MAX = 8192
 FIELDS_MAX = 10
 REFUSED = (
-    "The link is missing, has expired or was changed. Run this where the control plane's key is, "
-    "to "
-    "print a new link:"
+    "The link is missing, has expired or was changed. Run this where the control plane's key is, to print a "
+    "new link:"
 )
 
 REVOKED = (
-    "Whoever runs the control plane has revoked it. Run this where the control plane's key is, "
-    "to "
-    "print a new link:"
+    "Whoever runs the control plane has revoked it. Run this where the control plane's key is, to print a "
+    "new link:"
 )
 
 

@@ -88,8 +88,7 @@ def _words(found: CostReport, best: Priced) -> Iterator[str]:
         )
     if best.step is None:
         yield (
-            "How long a step takes is not known: give it with --step-s, or the model with --model "
-            "and "
+            "How long a step takes is not known: give it with --step-s, or the model with --model and "
             "--tokens."
         )
     if found.length:

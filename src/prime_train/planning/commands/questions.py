@@ -91,6 +91,5 @@ _ENVIRONMENT_WORDS = (
 )
 USD_WORDS = (
     "How many dollars may all attempts together cost? You are notified at 80 %, and\nthe run "
-    "is "
-    "saved and stopped at 100 %."
+    "is saved and stopped at 100 %."
 )

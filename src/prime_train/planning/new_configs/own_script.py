@@ -65,12 +65,10 @@ _STEP_DIRECTORIES = """\
 """
 _OWN_FORMAT = (
     'The script reports its step by printing a line of JSON, such as {"step": 10, "loss": 2.1}. If it '
-    "appends such lines to a file "
-    "instead, add: progress: {file: progress.jsonl}",
+    "appends such lines to a file instead, add: progress: {file: progress.jsonl}",
     "It must resume from the checkpoint that is restored in its folder. An empty resume says that it finds "
-    "it by itself; if it does not, "
-    "write the arguments of a resume, such as: resume: --resume {checkpoint}. {checkpoint} is its folder or "
-    "file, {step} its number.",
+    "it by itself; if it does not, write the arguments of a resume, such as: resume: --resume {checkpoint}. "
+    "{checkpoint} is its folder or file, {step} its number.",
 )
 _AREAL_SETUP = """\
 setup:
@@ -101,9 +99,8 @@ TEMPLATES: dict[str, Template] = {
         (
             "Save in the folder of checkpoints: {checkpoints} is its path.",
             "On a resume, --resume_from_checkpoint and the checkpoint's folder are appended (axolotl and "
-            "LLaMA-Factory: what they call "
-            "it). The Trainer does not read this argument itself: the script must call "
-            "trainer.train(resume_from_checkpoint=args.resume_from_checkpoint).",
+            "LLaMA-Factory: what they call it). The Trainer does not read this argument itself: the script "
+            "must call trainer.train(resume_from_checkpoint=args.resume_from_checkpoint).",
             "Save the optimizer, too: with save_only_model no checkpoint is complete. Keep the progress bar, "
             "from which the step is read.",
         ),
@@ -113,8 +110,7 @@ TEMPLATES: dict[str, Template] = {
         "train.py --out {checkpoints} --max_steps {steps} --save_every {every}",
         (
             "Save in the folder of checkpoints, with the step in the file's name: "
-            "ModelCheckpoint(dirpath=args.out, "
-            "every_n_train_steps=args.save_every).",
+            "ModelCheckpoint(dirpath=args.out, every_n_train_steps=args.save_every).",
             "On a resume, --ckpt_path and the checkpoint's file are appended: call trainer.fit(model, "
             "ckpt_path=args.ckpt_path). "
             'ckpt_path="last" finds nothing on a new machine.',
@@ -124,8 +120,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "torchtitan": Template(
         "-m torchtitan.train --module llama3 --config llama3_8b --training.steps {steps} "
-        "--checkpoint.interval {every} "
-        "--checkpoint.keep_latest_k 3",
+        "--checkpoint.interval {every} --checkpoint.keep_latest_k 3",
         (
             "Checkpoints are switched on, and their folder and --checkpoint.load_step are set at each "
             "launch: leave them out.",
@@ -138,8 +133,7 @@ TEMPLATES: dict[str, Template] = {
         "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=data/train.parquet "
         "data.val_files=data/test.parquet actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B-Instruct "
         "trainer.n_gpus_per_node=1 'trainer.logger=[console]' trainer.total_training_steps={steps} "
-        "trainer.save_freq={every} "
-        "trainer.max_actor_ckpt_to_keep=3",
+        "trainer.save_freq={every} trainer.max_actor_ckpt_to_keep=3",
         (
             "The folder of checkpoints and trainer.resume_mode are set at each launch: leave them out.",
             "Without trainer.save_freq verl saves nothing at all; what is saved must include the optimizer, "
@@ -150,14 +144,11 @@ TEMPLATES: dict[str, Template] = {
     ),
     "areal": Template(
         "cd areal && .venv/bin/python examples/math/gsm8k_rl.py --config examples/math/gsm8k_grpo.yaml "
-        "scheduler.type=local "
-        "total_train_steps={steps} recover.freq_steps={every} recover.freq_epochs=null "
-        "recover.freq_secs=null "
-        "actor.optimizer.lr_scheduler_type=constant",
+        "scheduler.type=local total_train_steps={steps} recover.freq_steps={every} recover.freq_epochs=null "
+        "recover.freq_secs=null actor.optimizer.lr_scheduler_type=constant",
         (
             "experiment_name, trial_name, cluster.fileroot, the folder of name_resolve and recover.mode are "
-            "set at each launch: "
-            "leave them out.",
+            "set at each launch: leave them out.",
             "AReaL overwrites its only state at each save, so each one is copied to a folder of its own: the "
             "disk needs room for three.",
             "It does not restore the schedule of the learning rate with FSDP; a constant one needs no "
@@ -173,8 +164,8 @@ TEMPLATES: dict[str, Template] = {
             "run_name, checkpoint_path and checkpoint_every_eval are set at each launch, and load_checkpoint "
             "on a resume: leave them out.",
             "The published code restores weights only: step, optimizer and schedule begin anew. So it is not "
-            "for machines that may be "
-            "taken away; to use them, patch it to save all of its state, and use kind torchrun.",
+            "for machines that may be taken away; to use them, patch it to save all of its state, and use "
+            "kind torchrun.",
         ),
         setup=_TRM_SETUP,
         spot="never",

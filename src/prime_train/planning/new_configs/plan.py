@@ -184,6 +184,5 @@ def _memory_text(need: Need, wanted: Wanted) -> str:
 def _too_small(wanted: Wanted, what: str, need: Need) -> str:
     return (
         f"{what} of {wanted.model_id} needs up to {need.high / GIB:.0f} GiB on each GPU; {wanted.gpus} x "
-        f"{wanted.preset.kind} have "
-        f"{wanted.preset.gb} GB each"
+        f"{wanted.preset.kind} have {wanted.preset.gb} GB each"
     )

@@ -24,9 +24,8 @@ def headline(found: MemoryReport) -> str:
     guessed = " (architecture estimated from its size)" if plan.model.guessed else ""
     how = "full fine-tuning" if plan.training.method is Method.FULL else _adapters(plan.training)
     return (
-        f"{found.title}: {plan.model.name}, {large(plan.model.params)} parameters{guessed}; "
-        f"{how}, "
-        f"sequences of {plan.training.seq_len:,}"
+        f"{found.title}: {plan.model.name}, {large(plan.model.params)} parameters{guessed}; {how}, sequences "
+        f"of {plan.training.seq_len:,}"
     )
 
 
@@ -46,8 +45,7 @@ def needs(found: MemoryReport) -> Iterator[str]:
     size = size_range(need.low, need.high)
     yield (
         f"The trainer's peak is the {need.peak.phase}: {size} GiB (this range covers nine in "
-        "ten "
-        "published measurements)."
+        "ten published measurements)."
     )
     for one in found.plan.assumed:
         yield f"Assumed: {one}."
@@ -68,8 +66,7 @@ def serves(found: MemoryReport, one: OnKind) -> str:
     if left <= 0:
         return (
             f"{one.kind}: the server's share of {plan.utilization:g} ({one.share.budget / GIB:.0f} "
-            "GiB) "
-            "is too small for the model"
+            "GiB) is too small for the model"
         )
     each = kv_bytes(plan.model, plan.serving, plan.serve_gpus)
     return (

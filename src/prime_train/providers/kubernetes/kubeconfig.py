@@ -32,8 +32,7 @@ Json = dict[str, Any]
 _EMBEDDED = "cluster"
 """The name of everything in a kubeconfig with one context."""
 _FIXED = (
-    "for a control plane elsewhere, give a kubeconfig with the token of a service account of its "
-    "own "
+    "for a control plane elsewhere, give a kubeconfig with the token of a service account of its own "
     "(docs/kubernetes.md)"
 )
 

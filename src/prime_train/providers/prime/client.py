@@ -175,8 +175,8 @@ class PrimeClient(RentalClient[PrimePod]):
         if errors.names_nothing(answer) and any(rented.id == pod_id for rented in self.pods()):
             raise PermanentError(
                 f"{answer.what} was answered with {answer.status}, although pod {pod_id} is on Prime's list: "
-                "its API may have changed; "
-                "update prime-train, and end the machine on Prime's page if it is no longer needed"
+                "its API may have changed; update prime-train, and end the machine on Prime's page if it is "
+                "no longer needed"
             )
 
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:

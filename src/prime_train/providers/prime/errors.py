@@ -28,8 +28,7 @@ ADVICE = {
     402: "the wallet has not enough credit; add credit under Billing, or set PRIME_TEAM_ID to pay from a "
     "team's wallet",
     403: "the API key lacks permission; it needs Availability (read), Instances (read and write), SSH keys "
-    "(read and write) and "
-    "Billing (read)",
+    "(read and write) and Billing (read)",
 }
 """Advice for the user, by HTTP status."""
 LIMIT_ADVICE = "end a machine that is not needed, or ask Prime for a higher limit"

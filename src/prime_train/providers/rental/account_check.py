@@ -106,9 +106,8 @@ class Owner:
             raise PermanentError(
                 f"the key for {self._words.title} belongs to another account ({names[0]}) than the one that "
                 "rented the machines here "
-                f"({before}); "
-                f"set the old key, or {self._memory.forgets}; or, to leave those machines running unwatched, "
-                f"set {self._words.variable}={names[0]}"
+                f"({before}); set the old key, or {self._memory.forgets}; or, to leave those machines "
+                f"running unwatched, set {self._words.variable}={names[0]}"
             )
 
     def _names(self) -> tuple[str, ...]:

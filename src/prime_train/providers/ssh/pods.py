@@ -281,8 +281,7 @@ class SshPods:
         if not host.host_keys:
             raise PermanentError(
                 f"the host key of {host.name} is not known, so that nobody logs in to it; log in once by ssh "
-                "and accept it, or write it "
-                "under host_keys"
+                "and accept it, or write it under host_keys"
             )
         with ExitStack() as entered:
             try:

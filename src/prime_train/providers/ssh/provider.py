@@ -100,8 +100,7 @@ def _entry(kind: HostKind) -> dict[str, object]:
     if unknown:
         raise PermanentError(
             f"the host key of {unknown[0]} is not known here, and elsewhere nobody could accept it; log in "
-            "once by ssh and accept it, or "
-            "write it under host_keys"
+            "once by ssh and accept it, or write it under host_keys"
         )
     kept = {"gpu": kind.gpu, "count": kind.count} if kind.gpu else {}
     return {

@@ -24,8 +24,7 @@ def refuse_other(where: str, known: Sequence[str], shown: paramiko.PKey) -> None
     if known and f"{shown.get_name()} {shown.get_base64()}" not in known:
         raise PermanentError(
             f"{where} shows a host key that is not the known one, {shown.fingerprint}: it is either another "
-            "machine, or the connection is "
-            "intercepted; nothing was sent"
+            "machine, or the connection is intercepted; nothing was sent"
         )
 
 
@@ -63,8 +62,8 @@ class KnownHosts:
         if pinned != shown:
             raise PermanentError(
                 f"the machine of pod {pod_id} has a changed host key, {key.fingerprint}: it is either "
-                "another machine than before, "
-                "or the connection is intercepted; nothing was sent. If the change is expected, delete "
+                "another machine than before, or the connection is intercepted; nothing was sent. If the "
+                "change is expected, delete "
                 f"{self._path}"
             )
 

@@ -77,8 +77,7 @@ def is_paused(rented: VastInstance) -> bool:
 def condition(rented: VastInstance) -> str:
     """Return Vast.ai's own words for the instance's states."""
     return (
-        f"{rented.actual_status or 'no status'}, wanted "
-        f"{rented.intended_status or 'in no state'}: "
+        f"{rented.actual_status or 'no status'}, wanted {rented.intended_status or 'in no state'}: "
         f"{rented.status_msg or 'no message'}"
     )
 

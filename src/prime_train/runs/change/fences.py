@@ -191,8 +191,7 @@ def _blamed(run: Run) -> str:
     assert run.resume is not None
     tried = f"{run.resume_failures + 1} of {CHECKPOINTS_TRIED_MAX}"
     return (
-        "; before its first step, so it counts "
-        "against "
+        "; before its first step, so it counts against "
         f"{checkpoint_title(run.resume.step, run.resume.attempt)} ({tried})"
     )
 
@@ -255,8 +254,7 @@ def _undurable(run: Run, decision: d.Finish) -> str:
     if decision.cause is Cause.FINISHED:
         return f"{which} came after the last save and {verb} in no checkpoint"
     return (
-        f"{which} {verb} lost: trained up to step "
-        f"{step:,}, "
+        f"{which} {verb} lost: trained up to step {step:,}, "
         f"{f'durable up to step {durable:,}' if durable else 'nothing is durable'}"
     )
 

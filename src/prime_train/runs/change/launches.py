@@ -87,8 +87,8 @@ def caught_up(run: Run, lease: Lease, newer: Run, newer_lease: Lease, now_s: int
     taken = replace(newer_lease, version=lease.version + 1)
     text = (
         f"in the store the run was {run.state.value} after attempt {run.attempt or 'none'}, in the bucket "
-        f"{newer.state.value} after "
-        f"attempt {newer.attempt}. The run continues from the bucket's record; the history between the two "
+        f"{newer.state.value} after attempt {newer.attempt}. The run continues from the bucket's record; the "
+        f"history between the two "
         "is lost"
     )
     alert = alert_for(
@@ -213,8 +213,7 @@ def resume_chosen(
     if instead_of is not None:
         text += (
             f", because files of step {instead_of}, which was committed, are missing in the bucket "
-            "or "
-            "cannot be read"
+            "or cannot be read"
         )
         after = _without_lost(after, step)
         alerts = (

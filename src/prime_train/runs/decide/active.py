@@ -106,9 +106,8 @@ def _healthy(
     if verdict.cut_off:
         if run.noted_s(AlertKind.CUT_OFF) is None:
             text = (
-                "no heartbeats arrive, but the tracker's step still advances: the machine is kept "
-                "while "
-                "it does"
+                "no heartbeats arrive, but the tracker's step still advances: the machine is kept while it "
+                "does"
             )
             return Notify(AlertKind.CUT_OFF, Severity.WARNING, "no heartbeats, but training", text)
         return Wait(now_s + check_s(run), "no heartbeats, but training")
@@ -305,8 +304,7 @@ def _what_follows(run: Run) -> str:
     )
     if action is OnDivergence.ROLLBACK and run.rollbacks >= health.rollback_times:
         after += (
-            f", because it went back {run.rollbacks} "
-            f"time{'' if run.rollbacks == 1 else 's'} "
+            f", because it went back {run.rollbacks} time{'' if run.rollbacks == 1 else 's'} "
             "(health.rollback_times)"
         )
         action = OnDivergence.STOP

@@ -70,8 +70,7 @@ def decide_queued(
     if policy_unread:
         why = (
             f"{policy_unread}; a policy that cannot be read allows nothing, so no machine is rented "
-            "until "
-            "it can"
+            "until it can"
         )
         return Hold(AlertKind.POLICY, "the policy cannot be read", why)
     if lacking:

@@ -79,9 +79,8 @@ def decide_tracking(run: Run, lease: Lease, seen: TrackerObserved, now_s: int) -
 
 _LOST = "look for wandb in the trainer's log"
 UNHEARD_ADVICE = (
-    "that the trainer calls wandb.init and reads WANDB_RUN_ID from its environment, and "
-    "that "
-    "it writes to the config's wandb.entity"
+    "that the trainer calls wandb.init and reads WANDB_RUN_ID from its environment, and that it writes to "
+    "the config's wandb.entity"
 )
 
 

@@ -37,8 +37,7 @@ def _until(run: Run, attempt: Attempt) -> str:
         return "until the upload is complete or the run is stopped"
     return (
         "until the upload is complete, the run is stopped, or keeping the machine has cost "
-        f"{usd(upload_limit_usd(run))} "
-        f"(budget.upload_usd)"
+        f"{usd(upload_limit_usd(run))} (budget.upload_usd)"
     )
 
 

@@ -144,8 +144,7 @@ def _of_verdict(facts: Facts, verdict: Verdict) -> Diagnosis:
             )
             because = (
                 "no heartbeat for "
-                f"{span(silent_s)}, "
-                f"{facts.last_tracker_data()}{limit if facts.served else ''}"
+                f"{span(silent_s)}, {facts.last_tracker_data()}{limit if facts.served else ''}"
             )
             return Diagnosis(DiagnosisKind.SILENT, "its machine is silent", because)
         case Stalled(cause, waited_s, limit_s):

@@ -77,9 +77,8 @@ _SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_
 _HAPPENED = "INSERT INTO history_events (run_id, event) VALUES (?, ?)"
 _ENQUEUE_ALERT = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 _WAKE = (
-    "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 "
-    "WHERE "
-    "run_id = ?2"
+    "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 WHERE run_id = "
+    "?2"
 )
 # Two index searches; OR would scan the index.
 _DUE = """SELECT run_id FROM (

@@ -31,8 +31,7 @@ def _violation(path: tuple[str | int, ...], message: str, fix: str = "") -> Viol
     "TR419",
     "a shared GPU without offloading",
     why="AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, the "
-    "trainer must be able to give its "
-    "memory back.",
+    "trainer must be able to give its memory back.",
     fix="write enable_offload=true",
 )
 def not_offloaded(subject: Subject) -> Iterator[Violation]:
@@ -115,8 +114,8 @@ def too_large(subject: Subject) -> Iterator[Violation]:
     "ME208",
     "trainer and server fit one GPU only in turns",
     why="Each gives its memory back for the other (enable_offload). What it does not give back, such as "
-    "buffers and CUDA graphs, is "
-    "missing in the first step of training, and the run fails with an out-of-memory error.",
+    "buffers and CUDA graphs, is missing in the first step of training, and the run fails with an "
+    "out-of-memory error.",
     fix="lower the server's share, or use a GPU for each",
     topic="memory",
 )

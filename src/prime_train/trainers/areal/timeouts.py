@@ -52,8 +52,7 @@ def started_too_late(subject: Subject) -> Iterator[Violation]:
     if needed_s > limit_s:
         message = (
             f"a server has {limit_s:g} s to start, but to fetch and load the {size_gb:,.0f} GB of "
-            f"{plan.model.name} takes it about "
-            f"{needed_s:,.0f} s"
+            f"{plan.model.name} takes it about {needed_s:,.0f} s"
         )
         yield _violation(
             "setup_timeout",
@@ -66,8 +65,7 @@ def started_too_late(subject: Subject) -> Iterator[Violation]:
     "TR448",
     "requests that are given up before their answers are complete",
     why="A request that takes longer than rollout.request_timeout is sent again from its beginning, and then "
-    "fails: long answers are "
-    "generated and paid for several times and never trained on.",
+    "fails: long answers are generated and paid for several times and never trained on.",
     fix="raise rollout.request_timeout, or lower gconfig.max_new_tokens",
 )
 def cut_off(subject: Subject) -> Iterator[Violation]:
@@ -91,8 +89,7 @@ def cut_off(subject: Subject) -> Iterator[Violation]:
     "TR449",
     "requests that are never repeated",
     why="rollout.request_retries counts all tries, the first one included (0 stands for the default, 3). A "
-    "connection that breaks once, as "
-    "while a server is restarted, fails the whole rollout.",
+    "connection that breaks once, as while a server is restarted, fails the whole rollout.",
     fix="write 3, AReaL's default",
 )
 def never_repeated(subject: Subject) -> Iterator[Violation]:

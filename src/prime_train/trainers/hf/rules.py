@@ -18,8 +18,7 @@ SHARED_GPU_MAX = 0.8
 NAMED = "checkpoint-{step}"
 _WHY_LAST = (
     "The Trainer keeps only the best checkpoint, and deletes the last one as soon as training ends: if it is "
-    "not uploaded by then, "
-    "its steps are lost."
+    "not uploaded by then, its steps are lost."
 )
 GROUP_MIN = 2
 PROCESSES_MAX = 8
@@ -128,8 +127,7 @@ def saved_between(subject: Subject) -> Iterator[Violation]:
     if isinstance(every, int) and isinstance(judged, int) and judged > 0 and every % judged:
         message = (
             f"checkpoints every {every} steps and evaluations every {judged} steps: the "
-            "best "
-            "checkpoint may never have been evaluated"
+            "best checkpoint may never have been evaluated"
         )
         yield _violation(
             ("save_steps",), message, f"write a multiple of {judged}, such as {-(-every // judged) * judged}"
@@ -231,8 +229,7 @@ def attention(subject: Subject) -> Iterator[Violation]:
     "TR434",
     "checkpoints in a folder that is not uploaded",
     why="The agent uploads only checkpoints.folder. Checkpoints saved elsewhere are lost with the machine, "
-    "and no attempt can resume "
-    "from them.",
+    "and no attempt can resume from them.",
     fix="write --output_dir {checkpoints} in the command, or the same folder in both",
 )
 def elsewhere(subject: Subject) -> Iterator[Violation]:
@@ -356,9 +353,8 @@ def last_deleted_by_command(subject: Subject) -> Iterator[Violation]:
         "yes",
     ):
         message = (
-            "with --load_best_model_at_end, --save_total_limit 1 deletes the last checkpoint at "
-            "the "
-            "end, maybe before it is seen"
+            "with --load_best_model_at_end, --save_total_limit 1 deletes the last checkpoint at the end, "
+            "maybe before it is seen"
         )
         yield Violation(("trainer", "command"), message)
 

@@ -67,9 +67,8 @@ def disk_rule(subject: Subject) -> Iterator[Violation]:
     if needed > spec.hardware.disk_gib * GIB:
         message = (
             f"{spec.hardware.disk_gib} GiB of disk are less than the {needed / GIB:.0f} GiB needed: "
-            f"{params * MODEL_BYTES / GIB:.0f} "
-            f"for the model, and "
-            f"{kept} checkpoints of at least {params * each / GIB:.0f} (those kept and the one being written)"
+            f"{params * MODEL_BYTES / GIB:.0f} for the model, and {kept} checkpoints of at least "
+            f"{params * each / GIB:.0f} (those kept and the one being written)"
         )
         yield Violation(
             _DISK, message, f"set hardware.disk_gib to {-int(-(needed / GIB * 2 + 20) // 10) * 10}"

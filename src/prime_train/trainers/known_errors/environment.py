@@ -49,8 +49,7 @@ RULES = (
         (
             r"Failed to import [\w.]+ because of the following error",
             "RuntimeError: Failed to import transformers.models.clip.modeling_clip because of the following "
-            "error (look up to "
-            "see its traceback):",
+            "error (look up to see its traceback):",
         ),
     ),
     *known(
@@ -132,8 +131,7 @@ RULES = (
             r"Could not import|not "
             r"available in your environment",
             "ImportError: Using `bitsandbytes` 4-bit quantization requires the latest version of "
-            "bitsandbytes: `pip install -U "
-            "bitsandbytes`",
+            "bitsandbytes: `pip install -U bitsandbytes`",
         ),
         (
             r"(Please|please|You (need|have) to|Try) .*`?pip3? install ",
@@ -142,14 +140,12 @@ RULES = (
         (
             r"serious vulnerability issue in `torch\.load`|require users to upgrade torch",
             "ValueError: Due to a serious vulnerability issue in `torch.load`, even with "
-            "`weights_only=True`, we now require "
-            "users to upgrade torch to at least v2.6",
+            "`weights_only=True`, we now require users to upgrade torch to at least v2.6",
         ),
         (
             r"does not recognize this architecture|your version of Transformers is out of date",
             "ValueError: The checkpoint you are trying to load has model type `qwen4` but Transformers does "
-            "not recognize this "
-            "architecture.",
+            "not recognize this architecture.",
         ),
         # A tokenizer.json that a newer version of the library wrote.
         (

@@ -48,8 +48,7 @@ RULES = (
         (
             r"shmutils\.cc.*WARN|/dev/shm/nccl|creating shared memory segment",
             "node1:55:99 [0] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-abc to "
-            "33030532 bytes, error: "
-            "No space left on device (28)",
+            "33030532 bytes, error: No space left on device (28)",
         ),
     ),
     *known(
@@ -362,8 +361,7 @@ RULES = (
         (
             r"The current node timed out during startup|some of the raylet failed to startup",
             "ValueError: The current node timed out during startup. This could happen because some of the "
-            "raylet failed to "
-            "startup or the GCS has become overloaded.",
+            "raylet failed to startup or the GCS has become overloaded.",
         ),
         action=Action.SAME_MACHINE,
         strength=HINT,

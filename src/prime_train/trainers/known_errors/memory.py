@@ -28,8 +28,7 @@ RULES = (
         (
             r"larger than the maximum number of tokens that can be stored in KV cache",
             "ValueError: The model's max seq len (32768) is larger than the maximum number of tokens that "
-            "can be stored in KV "
-            "cache (16048).",
+            "can be stored in KV cache (16048).",
         ),
         (
             r"Free memory on device .*on startup is less than desired GPU memory utilization",

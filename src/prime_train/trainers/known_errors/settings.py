@@ -137,8 +137,7 @@ RULES = (
             r"values|DeepSpeed "
             r"config values that mismatch",
             "AssertionError: Check batch related parameters. train_batch_size is not equal to "
-            "micro_batch_per_gpu * "
-            "gradient_acc_step * world_size 16 != 2 * 1 * 4",
+            "micro_batch_per_gpu * gradient_acc_step * world_size 16 != 2 * 1 * 4",
         ),
         (
             r"(?i)zero (stage )?\d? ?.*(not supported|is incompatible|requires)|ZeRO.* optimizer .*(not|"

@@ -25,11 +25,9 @@ STOP_S_MAX = 60
 """Seconds between SIGTERM and SIGKILL, as in prime-rl's own launcher."""
 
 _ENGINE = (
-    "import json, sys, urllib.request; "
-    "client = json.load(open(sys.argv[1]))['model']['client']; "
-    "url = (client.get('admin_base_url') or [client['base_url']])[0]; "
-    "urllib.request.urlopen(url.removesuffix('/v1') + '/health', timeout=5).close(); "
-    "print(url)"
+    "import json, sys, urllib.request; client = json.load(open(sys.argv[1]))['model']['client']; url = "
+    "(client.get('admin_base_url') or [client['base_url']])[0]; "
+    "urllib.request.urlopen(url.removesuffix('/v1') + '/health', timeout=5).close(); print(url)"
 )
 """A program that prints the engine's address if it is ready. Any error means that it is not."""
 

@@ -111,9 +111,8 @@ def unnamed(subject: Subject) -> Iterator[Violation]:
         return
     if subject.trainer.at("checkpoint_path") is None:
         message = (
-            "no checkpoint_path: each launch saves in a folder with a random name, where the "
-            "agent "
-            "does not look"
+            "no checkpoint_path: each launch saves in a folder with a random name, where the agent does not "
+            "look"
         )
         yield Violation(("trainer", "command"), message, word="pretrain.py")
 

@@ -10,9 +10,8 @@ from tests.fakes.github.repos import Environment
 from tests.fakes.github.world import World
 
 NO_RULES = (
-    "Failed to create the environment protection rule. Please ensure the billing plan supports "
-    "the "
-    "required reviewers protection rule."
+    "Failed to create the environment protection rule. Please ensure the billing plan supports the required "
+    "reviewers protection rule."
 )
 REVIEWERS_MAX = 6
 

@@ -118,8 +118,7 @@ def _rollouts(times: Times) -> Iterator[Recommendation]:
         yield from _more_at_once(times)
     look = (
         f"ask an engine: {command(Call(Operation.SSH, 'RUN'))} -- curl -s localhost:8100/metrics | "
-        "grep "
-        "num_requests"
+        "grep num_requests"
     )
     yield Recommendation(
         "find out what rollouts wait for before you rent more",
@@ -175,8 +174,7 @@ def _long_tail(times: Times) -> Iterator[Recommendation]:
     if rollouts.longest_s >= LONG_TAIL * rollouts.rollout_s:
         tail = (
             f"the longest took {seconds(rollouts.longest_s)}, the mean {seconds(rollouts.rollout_s)}; "
-            "a "
-            "group waits for its longest"
+            "a group waits for its longest"
         )
         yield Recommendation("set a time limit for rollouts", tail)
 
@@ -263,8 +261,7 @@ def _saves(times: Times) -> Iterator[Recommendation]:
     )
     why = (
         f"saves take {percent(cost_s / times.mean_s)} of the time; the status of the run weighs "
-        "that "
-        "against what a preemption costs"
+        "that against what a preemption costs"
     )
     yield Recommendation(
         f"save every {every} (checkpoints.every_steps)", why, _without(times, cost_s * (1 - 1 / rarer))

@@ -156,7 +156,6 @@ def _missing(steps: Sequence[Trained], rollouts: Rollouts | None, loads: Sequenc
             yield "train/agg/all/<agent>/timing/agent/model/mean"
     if engines_of(loads) is None:
         yield (
-            "inference/agg/num_requests_running, ..._waiting, "
-            "kv_cache_usage_perc "
+            "inference/agg/num_requests_running, ..._waiting, kv_cache_usage_perc "
             "(orchestrator.collect_inference_metrics)"
         )

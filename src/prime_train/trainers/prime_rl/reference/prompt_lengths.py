@@ -17,9 +17,8 @@ class PromptLength(NamedTuple):
 
 _PRIME_RL = "PrimeIntellect-ai/prime-rl@559b4477"
 _VERL_MATH = (
-    "verl-project/verl@3234ce2e, examples/grpo_trainer/run_qwen2-7b_math.sh: longer prompts "
-    "of "
-    "gsm8k and math are left out"
+    "verl-project/verl@3234ce2e, examples/grpo_trainer/run_qwen2-7b_math.sh: longer prompts of gsm8k and "
+    "math are left out"
 )
 
 PROMPT_LENGTHS = {

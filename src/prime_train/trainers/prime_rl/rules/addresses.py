@@ -79,8 +79,7 @@ def _rollouts(settings: ReceivedConfig) -> Iterator[Used]:
     "PR327",
     "one port is used twice",
     why="prime-rl accepts the value, but the second process to start crashes. By default the trainer's "
-    "metrics and inference both "
-    "use port 8000.",
+    "metrics and inference both use port 8000.",
     fix="give one of them another port",
 )
 def clash(settings: ReceivedConfig) -> Iterator[Violation]:

@@ -100,9 +100,8 @@ def never(settings: ReceivedConfig) -> Iterator[Violation]:
 def keeps_one(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.spec is not None and settings.integer(_KEEP) == 1:
         message = (
-            "keep_last = 1: prime-rl deletes a checkpoint as soon as the next one is saved, even "
-            "if "
-            "it is not uploaded yet"
+            "keep_last = 1: prime-rl deletes a checkpoint as soon as the next one is saved, even if it is "
+            "not uploaded yet"
         )
         yield violation(settings.place(_KEEP), message, "write 2 or more")
 

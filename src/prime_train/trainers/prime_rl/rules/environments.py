@@ -95,8 +95,7 @@ def gates_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     "PR394",
     "an environment in slow sandboxes",
     why="Each call of a tool waits for a sandbox at Prime: 1,024 rollouts have been reported to take 27 "
-    "minutes instead of 2 to 3, "
-    "while the GPUs wait.",
+    "minutes instead of 2 to 3, while the GPUs wait.",
     fix='write executor_backend = "local"',
 )
 def slow_sandboxes(settings: ReceivedConfig) -> Iterator[Violation]:
@@ -104,9 +103,8 @@ def slow_sandboxes(settings: ReceivedConfig) -> Iterator[Violation]:
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             for path in _in_sandboxes(settings.at((*where, "env")), (*where, "env")):
                 message = (
-                    "this environment runs in Prime's sandboxes, whose calls take 10 to 15 times "
-                    "as "
-                    "long as local ones"
+                    "this environment runs in Prime's sandboxes, whose calls take 10 to 15 times as long as "
+                    "local ones"
                 )
                 yield violation(
                     path,

@@ -84,13 +84,11 @@ def _any_machine(settings: ReceivedConfig) -> Iterator[Violation]:
     assigned = train + (settings.infer_gpus or 0)
     message = (
         f"[deployment] assigns {assigned} GPU{'s' if assigned > 1 else ''}, but hardware.gpus is "
-        "not "
-        "set, so the cheapest machine is rented"
+        "not set, so the cheapest machine is rented"
     )
     fix = (
         f"list them under hardware.gpus and set hardware.count to {_fitting(assigned)}, or "
-        "set "
-        "hardware.provider to local"
+        "set hardware.provider to local"
     )
     yield _at_split(settings, message, fix)
 
@@ -167,8 +165,7 @@ def divisors(number: int) -> list[int]:
     "PR323",
     "context parallelism does not divide the trainer's GPUs",
     why="prime-rl accepts the value and rounds down the number of data-parallel workers: the trainer "
-    "crashes, or trains on only "
-    "part of the data.",
+    "crashes, or trains on only part of the data.",
     fix="make trainer.model.cp divide deployment.num_train_gpus",
 )
 def context_rule(settings: ReceivedConfig) -> Iterator[Violation]:
@@ -238,8 +235,7 @@ def experts_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     "PR395",
     "trainer and inference share a GPU",
     why="prime-rl's launcher does not put both on one GPU, so the server is started beside it, as its "
-    "documents describe for one GPU. "
-    "Each waits for the other: with two GPUs the same steps take less time.",
+    "documents describe for one GPU. Each waits for the other: with two GPUs the same steps take less time.",
     fix="for a GPU for each, set hardware.count to 2",
 )
 def shared(settings: ReceivedConfig) -> Iterator[Violation]:

@@ -75,8 +75,7 @@ def two_answers(settings: ReceivedConfig) -> Iterator[Violation]:
     "PR333",
     "LoRA with modules that are trained in full",
     why="The trainer updates these modules, but only the adapter is broadcast, so rollouts come from a model "
-    "that drifts away from "
-    "the trained one.",
+    "that drifts away from the trained one.",
     fix="delete modules_to_save",
 )
 def saved_modules(settings: ReceivedConfig) -> Iterator[Violation]:

@@ -41,9 +41,8 @@ def sees(settings: ReceivedConfig) -> Iterator[Violation]:
     name = settings.text(f"{_MODEL}.name")
     if name is not None and settings.is_complete and sees_unsaid(settings):
         fix = (
-            "add [model.vlm] with vision_encoder_attr and language_model_attr, or use the text model "
-            "of "
-            "the family"
+            "add [model.vlm] with vision_encoder_attr and language_model_attr, or use the text model of the "
+            "family"
         )
         yield violation(
             settings.place(f"{_MODEL}.name"),
@@ -102,8 +101,7 @@ def kernels(settings: ReceivedConfig) -> Iterator[Violation]:
     if others:
         fix = (
             'write attn = "auto", which selects a kernel that the GPU supports, or remove these GPUs '
-            "from "
-            "hardware.gpus"
+            "from hardware.gpus"
         )
         yield violation(
             settings.place(f"{_MODEL}.attn"), f"{attention} does not run on {', '.join(others)}", fix

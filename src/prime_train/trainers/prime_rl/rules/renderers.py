@@ -42,8 +42,7 @@ def _model(settings: ReceivedConfig) -> str | None:
     "PR374",
     "a model without a known renderer",
     why="prime-rl rejects the config: it finds a renderer by itself only for a fixed list of model names, "
-    "not for models derived "
-    "from them.",
+    "not for models derived from them.",
     fix=f"add [{_RENDERER}] with a name",
 )
 def unknown(settings: ReceivedConfig) -> Iterator[Violation]:

@@ -30,8 +30,7 @@ RULES = Rules(TOPIC, requires="prime_rl")
     "PR390",
     "a config that prime-rl's own validators reject",
     why="A deep validation runs the validators of the commit that would run. prime-rl would stop with this "
-    "message, on a machine that is "
-    "already paid for.",
+    "message, on a machine that is already paid for.",
     fix="follow the message",
 )
 def refused(subject: Subject) -> Iterator[Violation]:
