@@ -3,7 +3,7 @@
 import pytest
 
 from prime_train.spec.spec import ProgressSpec
-from prime_train.trainers.lightning import LightningReader
+from prime_train.trainers.lightning.trainer import LightningReader
 from prime_train.trainers.progress import OTHERS_MAX, LineReader, others_of, reader_for
 
 

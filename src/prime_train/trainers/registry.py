@@ -3,10 +3,15 @@ it.
 """
 
 from prime_train.spec.config_format import NULL
-from prime_train.trainers.conventions import areal, hf, lightning, torchtitan, trm, verl
+from prime_train.trainers.areal import conventions as areal
+from prime_train.trainers.hf import conventions as hf
 from prime_train.trainers.kind import TrainerKind
+from prime_train.trainers.lightning import conventions as lightning
 from prime_train.trainers.prime_rl import conventions as prime_rl
 from prime_train.trainers.prime_rl.own_config import own_config
+from prime_train.trainers.torchtitan import conventions as torchtitan
+from prime_train.trainers.trm import conventions as trm
+from prime_train.trainers.verl import conventions as verl
 
 TRAINERS: dict[str, TrainerKind] = {
     "command": TrainerKind("prime_train.trainers.command:CommandTrainer", "runs `command`"),
@@ -24,7 +29,7 @@ TRAINERS: dict[str, TrainerKind] = {
         conflicts=hf.conflicts,
     ),
     "lightning": TrainerKind(
-        "prime_train.trainers.lightning:LightningTrainer",
+        "prime_train.trainers.lightning.trainer:LightningTrainer",
         "runs `command`, a script that trains with Lightning's Trainer, in `workers` processes",
         starts_workers=True,
         layout=lightning.layout,
@@ -32,7 +37,7 @@ TRAINERS: dict[str, TrainerKind] = {
         conflicts=lightning.conflicts,
     ),
     "torchtitan": TrainerKind(
-        "prime_train.trainers.torchtitan:TorchtitanTrainer",
+        "prime_train.trainers.torchtitan.trainer:TorchtitanTrainer",
         "runs `command`, such as `-m torchtitan.train` with its arguments, in `workers` processes, and adds "
         "the arguments of checkpoints",
         starts_workers=True,
@@ -41,7 +46,7 @@ TRAINERS: dict[str, TrainerKind] = {
         conflicts=torchtitan.conflicts,
     ),
     "verl": TrainerKind(
-        "prime_train.trainers.verl:VerlTrainer",
+        "prime_train.trainers.verl.trainer:VerlTrainer",
         "runs `command`, a program of verl with its settings, and adds those of checkpoints",
         names_folder=True,
         restores_any_count=False,

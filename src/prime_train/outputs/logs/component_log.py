@@ -10,7 +10,7 @@ from prime_train.outputs.logs.logs import LogEnd
 from prime_train.runs.run import Run
 from prime_train.runs.store import RunRecord
 from prime_train.text.formatting import alternatives
-from prime_train.trainers.conventions import areal
+from prime_train.trainers.areal import conventions as areal
 from prime_train.trainers.prime_rl.conventions import KIND, log_folder, server_log, shares_gpu
 
 COMPONENTS = {KIND: ("inference", "orchestrator", "trainer"), "areal": ("rollout", "actor", "ref", "critic")}

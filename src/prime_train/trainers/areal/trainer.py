@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import ProgressSpec, RunSpec
 from prime_train.text.finite import number_of
+from prime_train.trainers.areal import conventions as areal
 from prime_train.trainers.checkpoint_folders import FileInfo, shards_complete
 from prime_train.trainers.command import CommandTrainer
-from prime_train.trainers.conventions import areal
 from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule

@@ -17,7 +17,7 @@ from prime_train.spec.spec import ProgressSpec, RunSpec
 from prime_train.text.finite import number_of
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.conventions.command_settings import is_script
-from prime_train.trainers.conventions.hf import STATE
+from prime_train.trainers.hf.conventions import STATE
 from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule

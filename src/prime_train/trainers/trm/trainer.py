@@ -13,7 +13,6 @@ from prime_train.spec.causes import Cause
 from prime_train.spec.spec import ProgressSpec, RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
-from prime_train.trainers.conventions import trm
 from prime_train.trainers.conventions.command_settings import is_script
 from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_rules import LogRule
@@ -21,6 +20,7 @@ from prime_train.trainers.progress import LineReader, RegexReader
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
 from prime_train.trainers.torchrun import torchrun
+from prime_train.trainers.trm import conventions as trm
 
 _NAME = re.compile(r"step_(\d{1,12})")
 _LOADING = r"^Loading checkpoint "

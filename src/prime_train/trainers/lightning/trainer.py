@@ -14,8 +14,8 @@ from prime_train.spec.causes import Cause
 from prime_train.spec.spec import RunSpec
 from prime_train.text.finite import number_of
 from prime_train.trainers.checkpoint_folders import FileInfo
-from prime_train.trainers.conventions.lightning import CHECKPOINT, LOGS, saved_in
 from prime_train.trainers.known_errors.all_known import BUILT_IN
+from prime_train.trainers.lightning.conventions import CHECKPOINT, LOGS, saved_in
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.progress import (
     CsvReader,

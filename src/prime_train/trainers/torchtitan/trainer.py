@@ -10,7 +10,6 @@ import shlex
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import ProgressSpec, RunSpec
 from prime_train.text.finite import number_of
-from prime_train.trainers.conventions.torchtitan import choices
 from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule
@@ -18,6 +17,7 @@ from prime_train.trainers.patterns import matches
 from prime_train.trainers.progress import LineReader, Progress, names_not_finite, true_loss
 from prime_train.trainers.script import ScriptTrainer
 from prime_train.trainers.torchrun import one_worker
+from prime_train.trainers.torchtitan.conventions import choices
 
 RULES = (
     LogRule(r"Training starts at step 1\b", Cause.RESUME_IGNORED, stop=True, resumed_only=True),

@@ -16,12 +16,12 @@ from prime_train.spec.spec import ProgressSpec, RunSpec
 from prime_train.text.finite import number_of
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
-from prime_train.trainers.conventions import verl
 from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches
 from prime_train.trainers.progress import LineReader, Progress, is_not_finite, names_not_finite, true_loss
+from prime_train.trainers.verl import conventions as verl
 
 RULES = (
     LogRule(r"Checkpoint does not exist", Cause.RESUME_IGNORED, stop=True, resumed_only=True),
