@@ -1,7 +1,7 @@
 """Advice to users as values: sentences that refer to operations and settings, which each user interface
 renders in its own way.
 
-`core.text.commands` renders them as commands and flags; `str` renders them without any, for users of the
+`text.invocations` renders them as commands and flags; `str` renders them without any, for users of the
 Python API.
 """
 

@@ -3,7 +3,7 @@ more.
 
 With this order an interruption at any point leaves at most unreferenced blobs, as an interrupted upload does;
 the next pruning finds them. At least one complete checkpoint, pinned ones and everything from the committed
-step on are kept whatever the policy. Several processes may prune at once: see `core.retention`.
+step on are kept whatever the policy. Several processes may prune at once: see `checkpoints.retention`.
 
 Blobs that a descendant uses are kept, although the run's own manifest of that checkpoint may be deleted. A
 launch that starts a descendant writes its record first, and then checks that the manifest still exists. Here

@@ -91,7 +91,7 @@ class Observations:
     machines: int = 0
     """Number of machines that were seen, without fading."""
     lengths: Mapping[str, Lengths] = field(default_factory=dict)
-    """How long finished runs were, by what was trained (`core.market.run_lengths`)."""
+    """How long finished runs were, by what was trained (`market.run_lengths`)."""
     reputation: Reputation = field(default_factory=Reputation)
     """What failed, and comes last for a while."""
 

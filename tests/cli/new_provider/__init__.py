@@ -164,7 +164,8 @@ class MeadowProvider(RentalProvider[MeadowPods]):
     def _client(self) -> MeadowClient:
         environment = self._context.environment
         url = url_from(environment, URL, "https://meadow.example", TITLE, without="/v1")
-        return MeadowClient(TITLE, url, key_from(environment, KEY, TITLE))
+        key = key_from(environment, KEY, TITLE)
+        return MeadowClient(TITLE, url, key, witness=self._context.witness)
 
 
 ROW = ProviderKind(
