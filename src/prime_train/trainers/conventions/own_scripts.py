@@ -23,6 +23,7 @@ _NAMES = re.compile(
 _IS_SWITCH = re.compile(r"store_true|store_false|is_flag\s*=\s*True|BooleanOptionalAction")
 _WORD = re.compile(r"""["'](resume|latest|last|auto)["']""")
 """A value of such an option, other than a path, with which the script finds its checkpoint."""
+_MAY_STAND_ALONE = re.compile(r"""nargs\s*=\s*["']\?["']""")
 _NOT_THE_RUN = re.compile(r"pretrain|teacher|vae|tokenizer|data|worker|bit|balanc", re.IGNORECASE)
 _LOOKS = re.compile(
     r"exists\(|is_?file\(|is_?dir\(|\bi?glob\b|listdir\(|iterdir\(|scandir\(|get_last_checkpoint|"
@@ -56,18 +57,29 @@ def resume_arguments(text: str) -> str:
     """Return the arguments with which a script with this text is probably told to resume, as `trainer.resume`
     has them; empty if its text defines no such option.
     """
+    return next(iter(resume_candidates(text)), "")
+
+
+def resume_candidates(text: str) -> tuple[str, ...]:
+    """Return all arguments with which a script with this text, or this help, may be told to resume, the
+    likeliest first, as `trainer.resume` has them.
+    """
     if SELF in text:
-        return RESUME_ARGUMENTS
-    for found in _DEFINED.finditer(text):
-        option = found["option"]
-        if not _NAMES.search(option[2:]) or _NOT_THE_RUN.search(option):
+        return (RESUME_ARGUMENTS,)
+    found: list[str] = []
+    for option in _DEFINED.finditer(text):
+        name = option["option"]
+        if not _NAMES.search(name[2:]) or _NOT_THE_RUN.search(name):
             continue
-        if _IS_SWITCH.search(found["rest"]):
-            return option
-        word = _WORD.search(found["rest"])
-        number = next((field for field in ("step", "epoch") if option.endswith(field)), "checkpoint")
-        return f"{option} {word[1] if word else f'{{{number}}}'}"
-    return ""
+        if _IS_SWITCH.search(option["rest"]):
+            found.append(name)
+            continue
+        number = next((field for field in ("step", "epoch") if name.endswith(field)), "checkpoint")
+        word = _WORD.search(option["rest"])
+        found += [f"{name} {word[1]}"] if word else []
+        found.append(f"{name} {{{number}}}")
+        found += [name] if _MAY_STAND_ALONE.search(option["rest"]) else []
+    return tuple(dict.fromkeys(found))
 
 
 def finds_by_itself(text: str) -> bool:

@@ -1,0 +1,465 @@
+"""A rehearsal: the script runs for a while and is watched, then it is stopped, killed and started again from
+what it had saved, until it is known how it saves, reports and resumes.
+"""
+
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from prime_train.errors import UsageError
+from prime_train.exit_codes import Exit
+from prime_train.launch.code.archive import survey
+from prime_train.rehearsal.chosen_progress import ProgressSeen, chosen
+from prime_train.rehearsal.options import Number, numbers_of, save_options, with_number
+from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_not_walled
+from prime_train.rehearsal.progress_lines import series_in
+from prime_train.rehearsal.recording import FileChange, Recording
+from prime_train.rehearsal.saves import Save, SavesSeen, begins_save, saves_like, saves_seen
+from prime_train.rehearsal.trial import Outcome, Trials, Tried, restore, same_losses
+from prime_train.rehearsal.written_files import history_of
+from prime_train.trainers.conventions.own_scripts import (
+    SCRIPT_BYTES_MAX,
+    resume_candidates,
+    scripts_of,
+)
+
+SAVES_WANTED = 3
+LOOK_S = 0.3
+SETTLED_S = 0.3
+"""Seconds after the last save before the script is stopped, so that it was not stopped in it."""
+AFTER_S_MAX = 8.0
+UNSAVED_S = 8.0
+"""Seconds without a save after which the script is started again with a shorter interval, if it has one."""
+SHORT_S = 1.5
+"""Seconds that a shorter interval is to last."""
+STOP_S_MAX = 30.0
+TRIALS_MAX = 6
+SCRIPTS_MAX = 50
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be rehearsed. `folder`: the working tree. `setup`: commands that come first. `environment`:
+    variables that the config names. `seconds`: the limit of the first run; each further start has the same.
+    """
+
+    command: str
+    folder: Path
+    setup: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 60.0
+    resume: str | None = None
+    """The arguments that the config names, which are tried first; None if it names none."""
+
+
+@dataclass
+class Rehearsal:
+    """What a rehearsal has found. `first`: the recording of the first run; `lowered`: the option with which
+    the script was made to save sooner. `tries`: starts with a restored checkpoint, the last one for each of
+    the arguments that were tried. `was_hit`: the resumed script was killed while it saved; `again`: the start
+    after that. `kept`: copies of complete saves of the first run.
+    """
+
+    request: Request
+    first: Recording = field(default_factory=Recording)
+    saves: SavesSeen = field(default_factory=SavesSeen)
+    progress: ProgressSeen | None = None
+    lowered: Number | None = None
+    numbers: Sequence[Number] = ()
+    tries: list[Tried] = field(default_factory=list)
+    was_hit: bool = False
+    again: Tried | None = None
+    kept: list[tuple[Save, Path]] = field(default_factory=list)
+    same: tuple[int, int] = (0, 0)
+    saved_on_stop: bool = False
+    other_folder: str = ""
+    why_open: str = ""
+    seconds: float = 0.0
+
+    @property
+    def resumed(self) -> Tried | None:
+        """The start that resumed; None if none did."""
+        return next((one for one in self.tries if one.outcome is Outcome.RESUMED), None)
+
+    @property
+    def is_proven(self) -> bool:
+        return self.resumed is not None and self.again is not None and self.again.outcome is Outcome.RESUMED
+
+    @property
+    def stop_s(self) -> float | None:
+        """Seconds from SIGTERM to the end of the script; None if it had ended before, or did not end."""
+        asked, ended = self.first.asked_s, self.first.ended_s
+        return None if asked is None or ended is None else ended - asked
+
+
+Say = Callable[[str], None]
+
+
+def rehearse(request: Request, own: Mapping[str, str], say: Say) -> Rehearsal:
+    """Rehearse the command. `own`: this process's environment; `say` is told what is being done.
+
+    Raises UsageError if the working tree cannot be copied, or a command of the set-up fails.
+    """
+    began = time.monotonic()
+    with _stage(request, say) as stage:
+        stage.own = own
+        found = Rehearsal(request)
+        stage.set_up()
+        _observe(stage, found)
+        if found.saves.saves and found.progress is not None:
+            _prove(stage, found)
+        found.seconds = time.monotonic() - began
+        return found
+
+
+@dataclass
+class _Stage:
+    """The folders of a rehearsal, and the processes in them."""
+
+    request: Request
+    folder: Path
+    say: Say
+    own: Mapping[str, str] = field(default_factory=dict)
+    started: list[Rehearsed] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def base(self) -> Path:
+        return self.folder / "base"
+
+    def fresh(self) -> Place:
+        """Return a new place with the code, and what the set-up has made, in its tree."""
+        self.count += 1
+        root = self.folder / f"start-{self.count}"
+        place = Place(root / "tree", root / "home", self.folder / "private")
+        place.home.mkdir(parents=True)
+        shutil.copytree(self.base, place.tree, symlinks=True)
+        return place
+
+    def start(self, command: str) -> Rehearsed:
+        place = self.fresh()
+        process = Rehearsed(command, place, environment_of(self.own, place, self.request.environment))
+        self.started.append(process)
+        process.start()
+        return process
+
+    def set_up(self) -> None:
+        """Run the commands of the set-up in the tree of which all others are copies."""
+        for command in self.request.setup:
+            self.say(f"set-up: {command}")
+            home = self.folder / "setup-home"
+            home.mkdir(exist_ok=True)
+            place = Place(self.base, home, self.folder / "private")
+            process = Rehearsed(command, place, environment_of(self.own, place, self.request.environment))
+            self.started.append(process)
+            process.start()
+            ended = process.wait(SETUP_S_MAX)
+            process.close()
+            if not ended or process.recording.code != 0:
+                last = process.recording.lines[-1].text if process.recording.lines else "it printed nothing"
+                raise UsageError(
+                    f"setup: {command!r} ended with code {process.recording.code}: {last}"
+                    if ended
+                    else f"setup: {command!r} took more than {SETUP_S_MAX:.0f} s",
+                    fix="run it by hand in a clean copy of the repository",
+                    code=Exit.FINDINGS,
+                )
+
+    def texts(self) -> list[str]:
+        """Return the text of the scripts that the command starts, then of the other Python files."""
+        named = [self.base / path for path in scripts_of(self.request.command)]
+        others = sorted(self.base.rglob("*.py"))[:SCRIPTS_MAX]
+        return [text for path in dict.fromkeys([*named, *others]) if (text := _text(path))]
+
+    def close(self) -> None:
+        for process in self.started:
+            process.close()
+
+
+SETUP_S_MAX = 900.0
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(SCRIPT_BYTES_MAX).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+@contextmanager
+def _stage(request: Request, say: Say) -> Iterator[_Stage]:
+    snapshot = survey(request.folder.absolute())
+    wrong = [one for one in snapshot.findings if one.severity.is_error]
+    if wrong:
+        raise UsageError(wrong[0].message, fix=wrong[0].fix, code=Exit.FINDINGS)
+    folder = Path(tempfile.mkdtemp(prefix="prime-train-try-"))
+    stage = _Stage(request, folder, say)
+    try:
+        (folder / "private").mkdir()
+        for name, _ in snapshot.files:
+            target = stage.base / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(snapshot.folder / name, target, follow_symlinks=False)
+        stage.base.mkdir(exist_ok=True)
+        reason = why_not_walled(folder / "private")
+        if reason:
+            say(f"not walled off from this machine's other files ({reason}): paths outside its copy are written to")
+        yield stage
+    finally:
+        stage.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# watch
+
+
+def _observe(stage: _Stage, found: Rehearsal) -> None:
+    """Watch the script until it has saved often enough, then ask it to stop."""
+    found.numbers = numbers_of(stage.request.command, stage.texts())
+    stage.say(f"watching: {stage.request.command}")
+    process = stage.start(stage.request.command)
+    shorter = _watch(stage, found, process, may_shorten=True)
+    if shorter is not None:
+        process.close()
+        found.lowered = shorter
+        command = with_number(stage.request.command, shorter.option, shorter.value)
+        stage.say(f"it saves too seldom to wait for: watching with {shorter.option} {shorter.value}")
+        process = stage.start(command)
+        _watch(stage, found, process, may_shorten=False)
+    before = len(found.saves.saves)
+    if process.is_running:
+        stage.say("asking it to stop, as a notice of preemption does (SIGTERM)")
+        process.ask()
+        process.wait(STOP_S_MAX)
+    process.close()
+    found.first = process.recording
+    _recognise(found)
+    found.saved_on_stop = found.first.asked_s is not None and any(
+        save.begun_s >= found.first.asked_s for save in found.saves.saves[before:]
+    )
+
+
+def _watch(stage: _Stage, found: Rehearsal, process: Rehearsed, *, may_shorten: bool) -> Number | None:
+    """Watch until three saves were made and training has gone on, or the limit is reached. Return an option
+    with a shorter interval if one is needed.
+    """
+    told = 0
+    while process.is_running and process.now_s() < stage.request.seconds:
+        threading.Event().wait(LOOK_S)
+        found.first = process.recording
+        _recognise(found)
+        saves = found.saves.saves
+        _keep(stage, found, process)
+        if len(saves) > told:
+            told = len(saves)
+            stage.say(f"save {told}: {saves[-1].path}")
+        if len(saves) >= SAVES_WANTED and _has_gone_on(found, process.now_s()):
+            return None
+        if may_shorten and not saves and process.now_s() > UNSAVED_S:
+            shorter = _shorter(found)
+            if shorter is not None:
+                return shorter
+            may_shorten = found.progress is None
+    return None
+
+
+def _keep(stage: _Stage, found: Rehearsal, process: Rehearsed) -> None:
+    """Copy the newest complete save aside."""
+    if found.saves.saves:
+        aside = _Aside(stage.folder / f"aside-{stage.count}", found.saves)
+        aside.kept, aside.count = found.kept, len(found.kept)
+        aside.keep(process)
+        found.kept = aside.kept
+
+
+def _recognise(found: Rehearsal) -> None:
+    saves = saves_seen(found.first)
+    found.progress, found.saves = chosen(series_in(found.first), saves)
+
+
+def _has_gone_on(found: Rehearsal, now_s: float) -> bool:
+    saves = found.saves.saves
+    apart = min((b.closed_s - a.closed_s for a, b in zip(saves, saves[1:], strict=False)), default=0.0)
+    return now_s - saves[-1].closed_s >= max(SETTLED_S, min(apart / 2, AFTER_S_MAX))
+
+
+def _shorter(found: Rehearsal) -> Number | None:
+    """Return the option that says how often the script saves, with a value that is soon reached."""
+    options = save_options(found.numbers)
+    if not options or found.progress is None:
+        return None
+    step_s = found.progress.series.step_s
+    value = max(2, round(SHORT_S / step_s)) if step_s > 0 else 2
+    usual = options[0]
+    return Number(usual.option, value, True) if value < usual.value else None
+
+
+# ------------------------------------------------------------------------------------------------------------
+# prove
+
+
+def _prove(stage: _Stage, found: Rehearsal) -> None:
+    progress = found.progress
+    assert progress is not None
+    command = stage.request.command
+    if found.lowered is not None:
+        command = with_number(command, found.lowered.option, found.lowered.value)
+    trials = Trials(
+        command, stage.own, stage.request.environment, stage.fresh, found.saves, progress, 0.0, 0
+    )
+    reports = trials.reports(found.first)
+    if not reports:
+        found.why_open = "no step was read"
+        return
+    trials.first_s, trials.started_at = reports[0][0], reports[0][1].step
+    trials.running = stage.started
+    # The last but one, so that the steps after it were seen without an interruption, too.
+    save, source = found.kept[-2:][0] if found.kept else (None, None)
+    if save is None or source is None:
+        found.why_open = "no checkpoint could be copied while the script ran"
+        return
+    limit_s = max(10.0, 4 * trials.first_s + 10 * _between_reports(reports))
+    process = _first_that_resumes(stage, found, trials, save, source, reports, limit_s)
+    if process is None:
+        return
+    _kill_in_a_save(stage, found, trials, process, reports)
+
+
+def _between_reports(reports: Sequence[tuple[float, object]]) -> float:
+    apart = [b[0] - a[0] for a, b in zip(reports, reports[1:], strict=False)]
+    return max(apart, default=1.0)
+
+
+class _Aside:
+    """Copies of the newest complete save and the one before, made while the script runs on: it may write over
+    them or delete them.
+    """
+
+    def __init__(self, folder: Path, saves: SavesSeen) -> None:
+        self._folder, self._saves = folder, saves
+        self.count = 0
+        self.kept: list[tuple[Save, Path]] = []
+
+    def keep(self, process: Rehearsed) -> None:
+        """Copy the newest save if it is complete and was not kept yet."""
+        found = saves_like(self._saves, process.recording)
+        if not found or process.now_s() - found[-1].closed_s < QUIET_S:
+            return
+        newest = found[-1]
+        if self.kept and self.kept[-1][0].closed_s >= newest.closed_s:
+            return
+        self.count += 1
+        target = self._folder / f"save-{self.count}"
+        try:
+            restore(newest, self._saves, process.place.tree, target)
+        except OSError:  # it was deleted meanwhile: the next one will be kept
+            shutil.rmtree(target, ignore_errors=True)
+            return
+        after = saves_like(self._saves, process.recording)[-1:]
+        if after != [newest] or newest.path in _open_paths(process.recording):
+            shutil.rmtree(target, ignore_errors=True)
+            return
+        self.kept.append((newest, target))
+        for _, old in self.kept[:-2]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+QUIET_S = 0.15
+"""Seconds without a write after which a save is copied."""
+
+
+def _open_paths(recording: Recording) -> set[str]:
+    return history_of(recording).growing
+
+
+def _first_that_resumes(
+    stage: _Stage,
+    found: Rehearsal,
+    trials: Trials,
+    save: Save,
+    source: Path,
+    reports: Sequence[tuple[float, object]],
+    limit_s: float,
+) -> Rehearsed | None:
+    restored = trials.step_of(save, trials.reports(found.first))
+    for arguments in _candidates(stage, found):
+        shown = f"with {arguments}" if arguments else "with nothing added to its command"
+        stage.say(f"starting it in a new folder with the checkpoint of step {restored}, {shown}")
+        process = trials.start(arguments, save, source)
+        tried = trials.judged(arguments, process, restored, limit_s)
+        found.tries.append(tried)
+        stage.say(f"  {tried.outcome.value}" + (f": first step {tried.first}" if tried.first else ""))
+        if tried.outcome is Outcome.RESUMED:
+            return process
+    return None
+
+
+def _candidates(stage: _Stage, found: Rehearsal) -> list[str]:
+    texts = stage.texts()
+    named = [stage.request.resume] if stage.request.resume is not None else []
+    from_texts = [one for text in texts for one in resume_candidates(text)]
+    return list(dict.fromkeys([*named, "", *from_texts]))[:TRIALS_MAX]
+
+
+def _kill_in_a_save(
+    stage: _Stage,
+    found: Rehearsal,
+    trials: Trials,
+    process: Rehearsed,
+    reports: Sequence[tuple[float, object]],
+) -> None:
+    """Let the resumed script go on to a save, kill it in the middle, and start again from the last complete
+    checkpoint.
+    """
+    stage.say("waiting for its next save, to kill it in the middle")
+    limit_s = process.now_s() + stage.request.seconds
+    aside = _Aside(stage.folder / f"aside-{stage.count}", trials.saves)
+    hit = threading.Event()
+
+    def kill(change: FileChange) -> None:
+        # Only once there is a complete one to go back to.
+        if aside.kept and not hit.is_set() and begins_save(trials.saves, change):
+            process.kill()
+            hit.set()
+
+    process.on_change(kill)
+    while process.is_running and process.now_s() < limit_s and not hit.is_set():
+        process.wake.wait(0.05)
+        process.wake.clear()
+        aside.keep(process)
+    process.on_change(None)
+    process.kill()
+    process.close()
+    resumed = found.tries[-1]
+    found.same = same_losses(
+        trials.reports(process.recording), trials.reports(found.first), above=resumed.restored
+    )
+    found.tries[-1] = Tried(
+        resumed.arguments,
+        resumed.outcome,
+        resumed.restored,
+        resumed.first,
+        resumed.line,
+        process.recording,
+        tuple(trials.reports(process.recording)),
+    )
+    if not aside.kept:
+        found.why_open = "the resumed script saved nothing in the time that it had"
+        return
+    save, source = aside.kept[-1]
+    folder = str(PurePosixPath(save.path).parent)
+    found.other_folder = folder if folder != found.saves.folder else ""
+    found.was_hit = hit.is_set()
+    restored = trials.step_of(save, trials.reports(process.recording), resumed=resumed.restored)
+    stage.say(f"killed it; starting again from the checkpoint of step {restored}")
+    after = trials.start(resumed.arguments, save, source)
+    found.again = trials.judged(resumed.arguments, after, restored, max(10.0, 4 * trials.first_s + 10.0))
+    after.close()

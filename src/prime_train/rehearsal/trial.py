@@ -1,0 +1,238 @@
+"""Tries: the script is started with a checkpoint in an otherwise empty working tree, as on a new machine, and
+what it reports first shows whether it has resumed.
+"""
+
+import re
+import shlex
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from prime_train.rehearsal.chosen_progress import SLACK_S, ProgressSeen
+from prime_train.rehearsal.process import Place, Rehearsed, environment_of
+from prime_train.rehearsal.progress_lines import file_of
+from prime_train.rehearsal.recording import OutputLine, Recording
+from prime_train.rehearsal.saves import Save, SavesSeen
+from prime_train.spec.checkpoint_names import EPOCH
+from prime_train.spec.spec import ProgressSpec
+
+from prime_train.trainers.log_lines import unglued
+from prime_train.trainers.progress import Progress, reader_for
+
+LOSS_SAME = 1e-6
+"""Relative difference of two losses that count as the same, as far as lines show digits."""
+
+
+class Outcome(Enum):
+    RESUMED = "resumed"
+    STARTED_OVER = "started over"
+    FAILED = "failed"
+    SILENT = "reported no step"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How a start with a restored checkpoint went. `arguments`: those of the resume. `restored`: the number
+    of completed steps of the checkpoint. `first`: the first step that was completed after it, None if none
+    was reported. `line`: the line that says why, of a failure its last one.
+    """
+
+    arguments: str
+    outcome: Outcome
+    restored: int
+    first: int | None = None
+    line: str = ""
+    recording: Recording = field(default_factory=Recording)
+    reports: tuple[tuple[float, Progress], ...] = ()
+
+
+def progress_of(seen: ProgressSeen, *, file: str | None = None) -> ProgressSpec:
+    """Return how the step is read, as a config says it. `file`: the file, with wildcards if its name
+    changes.
+    """
+    series = seen.series
+    path = file_of(series) if file is None else file
+    values: dict[str, object] = {"kind": series.kind, "first": seen.first}
+    values |= {"file": path} if path else {}
+    if series.kind == "regex":
+        values["pattern"] = series.pattern
+    else:
+        values |= {"step": series.key} | ({"loss": series.loss} if series.loss else {})
+    return ProgressSpec.model_validate(values)
+
+
+def reports_in(
+    lines: Iterable[OutputLine], progress: ProgressSpec, *, stream: str, header: str, epochs: bool
+) -> list[tuple[float, Progress]]:
+    """Return each step that these lines report, with its time, as the agent reads it. `stream`: the file, or
+    the stream of the output; a file in a folder with another number counts as the same. `header`: that of the
+    table of the first run, which a script that goes on with its table does not write again.
+    """
+    reader, found = reader_for(progress, epochs=epochs), []
+    reader.read(header)
+    wanted = _without_numbers(stream)
+    for line in lines:
+        if progress.file is None:
+            if line.stream not in ("stdout", "stderr"):
+                continue
+        elif _without_numbers(line.stream) != wanted:
+            continue
+        for piece in unglued(line.text):
+            row = reader.read(piece)
+            if row is not None:
+                found.append((line.at_s, row))
+    return found
+
+
+def _without_numbers(path: str) -> str:
+    return re.sub(r"\d+", "", path)
+
+
+@dataclass
+class Trials:
+    """Starts the command in new trees. `fresh`: makes a new place with the code in it, and nothing else.
+    `first_s`: the seconds after which the first attempt had reported its first step.
+    """
+
+    command: str
+    own: Mapping[str, str]
+    further: Mapping[str, str]
+    fresh: Callable[[], Place]
+    saves: SavesSeen
+    progress: ProgressSeen
+    first_s: float
+    started_at: int
+    """The first step that the first attempt reported."""
+    running: list[Rehearsed] = field(default_factory=list)
+
+    @property
+    def counts_epochs(self) -> bool:
+        return self.saves.counts == EPOCH or self.progress.series.counts == EPOCH
+
+    def step_of(self, save: Save, reports: Sequence[tuple[float, Progress]], *, resumed: int = 0) -> int:
+        """Return the completed steps of a save: by its name, or by what had been reported when it closed.
+        `resumed`: the step from which that start had resumed.
+        """
+        # A line may be read a moment after the file that was written next, but not a whole step later.
+        slack_s = min(SLACK_S, self.progress.series.step_s / 3)
+        before = max((row.step for at_s, row in reports if at_s <= save.closed_s + slack_s), default=resumed)
+        if save.number is None:
+            return before
+        return save.number + 1 - self.progress.first if self.counts_epochs else save.number
+
+    def start(self, arguments: str, save: Save | None, source: Path | None) -> Rehearsed:
+        """Start the command with these arguments of a resume in a new tree that has the checkpoint and what
+        belongs beside it, of the tree `source`, and nothing else of an earlier start. Raises OSError.
+        """
+        place = self.fresh()
+        command = self.command
+        if save is not None and source is not None:
+            restore(save, self.saves, source, place.tree)
+            number = save.number if save.number is not None else 0
+            filled = arguments.format(
+                step=number, epoch=number, checkpoint=shlex.quote(str(place.tree / save.path)), checkpoints=""
+            )
+            command = f"{command} {filled}".strip()
+        process = Rehearsed(command, place, environment_of(self.own, place, self.further))
+        self.running.append(process)
+        process.start()
+        return process
+
+    def reports(self, recording: Recording) -> list[tuple[float, Progress]]:
+        """Return what the agent would read of this recording."""
+        return reports_in(
+            list(recording.lines),
+            progress_of(self.progress),
+            stream=self.progress.series.stream,
+            header=self.progress.series.header,
+            epochs=self.counts_epochs,
+        )
+
+    def judged(self, arguments: str, process: Rehearsed, restored: int, seconds: float) -> Tried:
+        """Wait for the first steps of a start with a restored checkpoint, and say what they show. The process
+        runs on if it has resumed.
+        """
+        waited = threading.Event()
+        end_s = process.now_s() + seconds
+        reports: list[tuple[float, Progress]] = []
+        while process.now_s() < end_s:
+            reports = self.reports(process.recording)
+            if any(row.step > 0 for _, row in reports) or not process.is_running:
+                break
+            process.wake.wait(0.2)
+            process.wake.clear()
+        waited.set()
+        if not process.is_running:
+            process.close()
+            reports = self.reports(process.recording)
+        first = next((row.step for _, row in reports if row.step > 0), None)
+        outcome = self._outcome(first, restored, process)
+        tried = Tried(arguments, outcome, restored, first, _line(process, outcome), process.recording, tuple(reports))
+        if outcome is not Outcome.RESUMED:
+            process.close()
+        return tried
+
+    def _outcome(self, first: int | None, restored: int, process: Rehearsed) -> Outcome:
+        if first is None:
+            return Outcome.FAILED if not process.is_running and process.recording.code else Outcome.SILENT
+        every = self.progress.series.distance if not self.progress.series.is_within_epoch else 1
+        if restored <= first <= restored + max(2, every + 1):
+            return Outcome.RESUMED
+        return Outcome.STARTED_OVER if first <= self.started_at + every else Outcome.FAILED
+
+
+def restore(save: Save, saves: SavesSeen, source: Path, target: Path) -> None:
+    """Lay the checkpoint and what points to it into a tree, as a new machine gets them. Raises OSError if
+    `source` does not have it any more.
+    """
+    if saves.is_folder:
+        shutil.copytree(source / save.path, target / save.path, symlinks=True, dirs_exist_ok=True)
+    for path in dict.fromkeys(one.path for one in save.members):
+        if not saves.is_folder or not path.startswith(save.path + "/"):
+            _copy(source / path, target / path)
+    for beside in saves.beside:
+        if beside.kind in ("pointer", "link", "copy", "shared"):
+            _copy(source / beside.path, target / beside.path)
+        if beside.kind == "pointer" and (target / beside.path).is_file():
+            found = target / beside.path
+            text = found.read_text(encoding="utf-8")
+            found.write_text(text.replace(str(source), str(target)), encoding="utf-8")
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_symlink():
+        target.unlink(missing_ok=True)
+        target.symlink_to(source.readlink())
+    elif source.exists():
+        shutil.copy2(source, target)
+
+
+def _line(process: Rehearsed, outcome: Outcome) -> str:
+    lines = [line.text for line in process.recording.lines if line.stream in ("stdout", "stderr")]
+    if outcome is Outcome.FAILED and not process.is_running:
+        return lines[-1] if lines else ""
+    says = re.compile(r"resum|restor|load|from scratch|no checkpoint|not found", re.IGNORECASE)
+    return next((text for text in lines[:200] if says.search(text)), "")
+
+
+def same_losses(
+    reports: Sequence[tuple[float, Progress]], others: Sequence[tuple[float, Progress]], *, above: int
+) -> tuple[int, int]:
+    """Return at how many steps above `above` both report a loss, and at how many of them the same one."""
+    known = {row.step: row.loss for _, row in others if row.loss is not None}
+    both = [
+        (row.loss, known[row.step])
+        for _, row in reports
+        if row.loss is not None and row.step > above and row.step in known
+    ]
+    same = sum(
+        first is not None and second is not None and abs(first - second) <= LOSS_SAME * max(abs(first), abs(second))
+        for first, second in both
+    )
+    return len(both), same
+
+
