@@ -77,6 +77,7 @@ ORDER = (
     Package("app"),
     Package("client"),
     Package("demo", ("numpy",)),
+    Package("rehearsal", ("psutil", "blake3", "inotify_simple")),
     Package("terminal", ("typer", "rich")),
     Package("cli", ("typer", "rich", "click")),
     Package("prime_agent", ("psutil", "requests", "pynvml", "pydantic", "torch")),

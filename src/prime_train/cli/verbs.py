@@ -87,6 +87,12 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
             "Write a config for a new run, by asking and explaining.",
         ),
         Verb(
+            "try",
+            "prime_train.rehearsal.commands.try_:try_",
+            "Rehearse a script: how it saves, reports and resumes, with proof.",
+            "prime_train.launch.commands.run:WithCommand",
+        ),
+        Verb(
             "validate",
             "prime_train.checks.commands.validate:validate",
             "Check configs and list all their errors.",

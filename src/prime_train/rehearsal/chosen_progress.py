@@ -37,7 +37,11 @@ def chosen(series: Sequence[Series], saves: SavesSeen) -> tuple[ProgressSeen | N
     """Return the number that counts, None if none is found, and the saves with what their names count: epochs
     if these alone agree.
     """
-    judged = [(_score(one, matched), number, matched) for number, one in enumerate(series) if (matched := _matched(one, saves))]
+    judged = [
+        (_score(one, matched), number, matched)
+        for number, one in enumerate(series)
+        if (matched := _matched(one, saves))
+    ]
     if not judged:
         return None, saves
     best = max(judged, key=lambda row: (row[0], -row[1]))[2]

@@ -241,9 +241,7 @@ class _Events:
             for number, folder in self._folders.items():
                 if folder == source.path or folder.is_relative_to(source.path):
                     self._folders[number] = path / folder.relative_to(source.path)
-        self._tell(
-            Change.MOVED, path, came_from=came_from, is_folder=is_folder, with_content=not is_folder
-        )
+        self._tell(Change.MOVED, path, came_from=came_from, is_folder=is_folder, with_content=not is_folder)
         if path.is_symlink():
             with suppress(OSError):
                 self._tell(Change.LINKED, path, came_from=str(path.readlink()))

@@ -18,7 +18,9 @@ from prime_train import bubblewrap
 from prime_train.providers.local.walls import Walls, allowed_environment
 from prime_train.rehearsal.file_watch import FileWatch
 from prime_train.rehearsal.recording import FileChange, OutputLine, Recording
+from prime_train.spec.spec import RunSpec
 from prime_train.text.redaction import redacted
+from prime_train.trainers.of_spec import trainer_for
 
 LINES_MAX = 100_000
 LINE_CHARS_MAX = 4_096
@@ -39,19 +41,19 @@ class Place:
     private: Path
 
 
-def environment_of(own: Mapping[str, str], place: Place, further: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the command: what is harmless of this process's own, and no tracker that writes
-    to an account. `python` is that of the user's environment; where there is none, that of this program.
+def environment_of(own: Mapping[str, str], place: Place, spec: RunSpec) -> dict[str, str]:
+    """Return the variables of the command: what is harmless of this process's own, what the run names, and
+    no tracker that writes to an account. `python` is that of the user's environment; where there is none,
+    that of this program.
     """
     path = os.pathsep.join([own.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     return {
         **allowed_environment(own),
         "PATH": path,
         "HOME": str(place.home),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONFAULTHANDLER": "1",
+        **{name: own[name] for name in spec.secrets if name in own},
+        **trainer_for(spec).environment(spec, attempt=1, run_id="rehearsal"),
         "WANDB_MODE": "offline",
-        **further,
     }
 
 

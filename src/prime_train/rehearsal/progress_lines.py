@@ -19,9 +19,14 @@ VALUES_MIN = 3
 SLOTS_MAX = 12
 TEMPLATES_MAX = 500
 STDOUT, STDERR = "stdout", "stderr"
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z0-9_.]*[A-Za-z_][A-Za-z0-9_]*=)")
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z0-9_.]*[A-Za-z_][A-Za-z0-9_]*=)"
+)
 _BAR = re.compile(r"(?P<text>[^|]*?)\s*(?:\d+%)?\|[^|]*\|\s*(?P<at>[\d,]+)/(?P<total>[\d,]+)\s*\[")
-_STEP = re.compile(r"(?:^|[^a-z])(?:global[ _]?)?(?:step|iter|iteration|it|update|num_timesteps|total_timesteps)s?\W*$", re.IGNORECASE)
+_STEP = re.compile(
+    r"(?:^|[^a-z])(?:global[ _]?)?(?:step|iter|iteration|it|update|num_timesteps|total_timesteps)s?\W*$",
+    re.IGNORECASE,
+)
 _EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep)s?\W*$", re.IGNORECASE)
 _NEVER = re.compile(
     r"(?:time|eta|elapsed|sec|seconds|ms|lr|rate|mem|memory|seed|speed|fps|params|tokens|rank|port|pid|version|"
@@ -30,7 +35,18 @@ _NEVER = re.compile(
 )
 _LOSS = re.compile(r"(?:^|[^a-z])(?:train[_ /]?)?loss\W*$", re.IGNORECASE)
 _REWARD = re.compile(r"(?:reward|return|score)\W*$", re.IGNORECASE)
-_KEYS = ("step", "global_step", "iteration", "iter", "iter_num", "it", "update", "num_updates", "total_timesteps", "_step")
+_KEYS = (
+    "step",
+    "global_step",
+    "iteration",
+    "iter",
+    "iter_num",
+    "it",
+    "update",
+    "num_updates",
+    "total_timesteps",
+    "_step",
+)
 _EPOCH_KEYS = ("epoch", "ep", "epochs")
 _LOSS_KEYS = ("loss", "train_loss", "train/loss", "training_loss", "loss/train")
 _REWARD_KEYS = ("reward", "mean_reward", "train/reward", "rollout/ep_rew_mean", "ep_rew_mean")
@@ -166,7 +182,9 @@ def _of_rows(
     stream: str, kind: str, rows: Sequence[tuple[OutputLine, Mapping[str, object]]]
 ) -> Iterator[Series]:
     names = dict.fromkeys(name for _, row in rows for name in row)
-    loss = next((name for name in (*_LOSS_KEYS, *(n for n in names if "loss" in n.lower())) if name in names), "")
+    loss = next(
+        (name for name in (*_LOSS_KEYS, *(n for n in names if "loss" in n.lower())) if name in names), ""
+    )
     for name in names:
         lowered = name.lower()
         is_epoch = lowered in _EPOCH_KEYS
@@ -259,7 +277,10 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
     for slot, before, after in slots:
         if slot == loss_slot or after == "%" or _NEVER.search(before):
             continue
-        whole = all("." not in numbers[slot][2] and "e" not in numbers[slot][2].lower() for _, numbers, _ in group.lines)
+        whole = all(
+            "." not in numbers[slot][2] and "e" not in numbers[slot][2].lower()
+            for _, numbers, _ in group.lines
+        )
         if not whole:
             continue
         is_total = slot > 0 and before.strip() == "/"
@@ -291,7 +312,11 @@ def _total(group: _Group, slot: int) -> int | None:
     """Return the constant number after a slash behind this one."""
     totals = set()
     for _, numbers, text in group.lines:
-        if slot + 1 >= len(numbers) or text[numbers[slot][1] : numbers[slot + 1][0]].strip() not in ("/", "of", "|"):
+        if slot + 1 >= len(numbers) or text[numbers[slot][1] : numbers[slot + 1][0]].strip() not in (
+            "/",
+            "of",
+            "|",
+        ):
             return None
         totals.add(numbers[slot + 1][2])
     text = totals.pop() if len(totals) == 1 else ""
@@ -332,7 +357,9 @@ def _pattern(
         start, _, number = numbers[slot]
         before = text[numbers[slot - 1][1] if slot else 0 : start]
         if past < 0:
-            expression += _literal(before if slot == 0 and len(before) <= LEAD_CHARS_MAX else _last_words(before))
+            expression += _literal(
+                before if slot == 0 and len(before) <= LEAD_CHARS_MAX else _last_words(before)
+            )
         else:
             expression += _literal(before) if past == slot - 1 else ".*?" + _literal(_last_words(before))
         if wanted[slot] == "loss":
@@ -364,7 +391,9 @@ def _of_bar(stream: str, rows: Sequence[tuple[OutputLine, str, int, int]]) -> It
     values = tuple(Value(line.at_s, line.number, at) for line, _, at, _ in rows)
     total = totals.pop() if len(totals) == 1 else None
     pattern = r"\|\s*(?P<step>\d+)/\d+ \["
-    one = Series(stream, "regex", values, pattern, total=total, is_bar=True, example=clean(rows[-1][0].text)[:200])
+    one = Series(
+        stream, "regex", values, pattern, total=total, is_bar=True, example=clean(rows[-1][0].text)[:200]
+    )
     if not _starts_again(one.numbers):
         yield one
         return
@@ -391,7 +420,9 @@ def _rises(series: Series) -> bool:
         return False
     steps = [b - a for a, b in zip(numbers, numbers[1:], strict=False)]
     is_epoch = series.counts == "epoch"
-    return all(step >= 0 for step in steps) and (is_epoch or sum(step > 0 for step in steps) * 3 >= len(steps))
+    return all(step >= 0 for step in steps) and (
+        is_epoch or sum(step > 0 for step in steps) * 3 >= len(steps)
+    )
 
 
 def file_of(series: Series) -> str:

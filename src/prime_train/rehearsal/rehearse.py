@@ -21,13 +21,15 @@ from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import FileChange, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen, begins_save, saves_like, saves_seen
-from prime_train.rehearsal.trial import Outcome, Trials, Tried, restore, same_losses
+from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore, same_losses
 from prime_train.rehearsal.written_files import history_of
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.conventions.own_scripts import (
     SCRIPT_BYTES_MAX,
     resume_candidates,
     scripts_of,
 )
+from prime_train.trainers.registry import TRAINERS
 
 SAVES_WANTED = 3
 LOOK_S = 0.3
@@ -45,17 +47,25 @@ SCRIPTS_MAX = 50
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be rehearsed. `folder`: the working tree. `setup`: commands that come first. `environment`:
-    variables that the config names. `seconds`: the limit of the first run; each further start has the same.
+    """What is to be rehearsed. `spec`: the run; of a command alone it says nothing but that. `folder`: the
+    working tree. `seconds`: the limit of the first run; each further start has the same.
     """
 
-    command: str
+    spec: RunSpec
     folder: Path
-    setup: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 60.0
-    resume: str | None = None
-    """The arguments that the config names, which are tried first; None if it names none."""
+
+    @property
+    def command(self) -> str:
+        return self.spec.trainer.command
+
+    @property
+    def names_resume(self) -> bool:
+        """Whether the config says how the script resumes."""
+        return (
+            "resume" in self.spec.trainer.model_fields_set
+            or TRAINERS[self.spec.trainer.kind].layout is not None
+        )
 
 
 @dataclass
@@ -76,6 +86,8 @@ class Rehearsal:
     was_hit: bool = False
     again: Tried | None = None
     kept: list[tuple[Save, Path]] = field(default_factory=list)
+    steps_of_saves: list[int] = field(default_factory=list)
+    """The completed steps at each save of the first run."""
     same: tuple[int, int] = (0, 0)
     saved_on_stop: bool = False
     other_folder: str = ""
@@ -142,23 +154,25 @@ class _Stage:
         shutil.copytree(self.base, place.tree, symlinks=True)
         return place
 
-    def start(self, command: str) -> Rehearsed:
+    def start(self, spec: RunSpec) -> Rehearsed:
+        """Start the run's command as on its first machine."""
         place = self.fresh()
-        process = Rehearsed(command, place, environment_of(self.own, place, self.request.environment))
+        return self.running(line_of(spec, place.tree), place)
+
+    def running(self, line: str, place: Place) -> Rehearsed:
+        """Start a command line in this place. Raises OSError."""
+        process = Rehearsed(line, place, environment_of(self.own, place, self.request.spec))
         self.started.append(process)
         process.start()
         return process
 
     def set_up(self) -> None:
         """Run the commands of the set-up in the tree of which all others are copies."""
-        for command in self.request.setup:
+        for command in self.request.spec.setup:
             self.say(f"set-up: {command}")
             home = self.folder / "setup-home"
             home.mkdir(exist_ok=True)
-            place = Place(self.base, home, self.folder / "private")
-            process = Rehearsed(command, place, environment_of(self.own, place, self.request.environment))
-            self.started.append(process)
-            process.start()
+            process = self.running(command, Place(self.base, home, self.folder / "private"))
             ended = process.wait(SETUP_S_MAX)
             process.close()
             if not ended or process.recording.code != 0:
@@ -210,7 +224,9 @@ def _stage(request: Request, say: Say) -> Iterator[_Stage]:
         stage.base.mkdir(exist_ok=True)
         reason = why_not_walled(folder / "private")
         if reason:
-            say(f"not walled off from this machine's other files ({reason}): paths outside its copy are written to")
+            say(
+                f"not walled off from this machine's other files ({reason}): paths outside its copy are written to"
+            )
         yield stage
     finally:
         stage.close()
@@ -224,15 +240,15 @@ def _stage(request: Request, say: Say) -> Iterator[_Stage]:
 def _observe(stage: _Stage, found: Rehearsal) -> None:
     """Watch the script until it has saved often enough, then ask it to stop."""
     found.numbers = numbers_of(stage.request.command, stage.texts())
-    stage.say(f"watching: {stage.request.command}")
-    process = stage.start(stage.request.command)
+    spec = stage.request.spec
+    stage.say(f"watching: {line_of(spec, Path())}")
+    process = stage.start(spec)
     shorter = _watch(stage, found, process, may_shorten=True)
     if shorter is not None:
         process.close()
         found.lowered = shorter
-        command = with_number(stage.request.command, shorter.option, shorter.value)
         stage.say(f"it saves too seldom to wait for: watching with {shorter.option} {shorter.value}")
-        process = stage.start(command)
+        process = stage.start(lowered_spec(found))
         _watch(stage, found, process, may_shorten=False)
     before = len(found.saves.saves)
     if process.is_running:
@@ -280,6 +296,15 @@ def _keep(stage: _Stage, found: Rehearsal, process: Rehearsed) -> None:
         found.kept = aside.kept
 
 
+def lowered_spec(found: Rehearsal) -> RunSpec:
+    """Return the run with the shorter interval between saves, if it needed one."""
+    spec = found.request.spec
+    if found.lowered is None:
+        return spec
+    command = with_number(spec.trainer.command, found.lowered.option, found.lowered.value)
+    return spec.model_copy(update={"trainer": spec.trainer.model_copy(update={"command": command})})
+
+
 def _recognise(found: Rehearsal) -> None:
     saves = saves_seen(found.first)
     found.progress, found.saves = chosen(series_in(found.first), saves)
@@ -309,18 +334,13 @@ def _shorter(found: Rehearsal) -> Number | None:
 def _prove(stage: _Stage, found: Rehearsal) -> None:
     progress = found.progress
     assert progress is not None
-    command = stage.request.command
-    if found.lowered is not None:
-        command = with_number(command, found.lowered.option, found.lowered.value)
-    trials = Trials(
-        command, stage.own, stage.request.environment, stage.fresh, found.saves, progress, 0.0, 0
-    )
+    trials = Trials(lowered_spec(found), stage.fresh, stage.running, found.saves, progress)
     reports = trials.reports(found.first)
     if not reports:
         found.why_open = "no step was read"
         return
     trials.first_s, trials.started_at = reports[0][0], reports[0][1].step
-    trials.running = stage.started
+    found.steps_of_saves = [trials.step_of(save, reports) for save in found.saves.saves]
     # The last but one, so that the steps after it were seen without an interruption, too.
     save, source = found.kept[-2:][0] if found.kept else (None, None)
     if save is None or source is None:
@@ -403,8 +423,11 @@ def _first_that_resumes(
 
 
 def _candidates(stage: _Stage, found: Rehearsal) -> list[str]:
+    spec = stage.request.spec
+    if TRAINERS[spec.trainer.kind].layout is not None:
+        return [spec.trainer.resume]
     texts = stage.texts()
-    named = [stage.request.resume] if stage.request.resume is not None else []
+    named = [spec.trainer.resume] if stage.request.names_resume else []
     from_texts = [one for text in texts for one in resume_candidates(text)]
     return list(dict.fromkeys([*named, "", *from_texts]))[:TRIALS_MAX]
 

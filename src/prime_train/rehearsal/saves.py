@@ -33,7 +33,9 @@ _STEPS = re.compile(r"(?:step|iter|iteration|update|(?<![a-z])(?:it|s|n))s?[-_=]
 _STEPS_AFTER = re.compile(r"[-_]?(?:step|iter|update)", re.IGNORECASE)
 _EPOCHS = re.compile(r"(?:epoch|(?<![a-z])(?:ep|e))s?[-_=]?$", re.IGNORECASE)
 _UNITS = re.compile(r"(?:checkpoint|ckpt|model|snapshot|state|weights|save)s?[-_.]?$", re.IGNORECASE)
-_RANKS = re.compile(r"(?:rank|shard|part|worker|process|split|(?<![a-z])(?:of|mp|tp|pp|dp))[-_=]?$", re.IGNORECASE)
+_RANKS = re.compile(
+    r"(?:rank|shard|part|worker|process|split|(?<![a-z])(?:of|mp|tp|pp|dp))[-_=]?$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ class SavesSeen:
     def deletes_first(self) -> bool:
         """Whether a checkpoint was deleted before the next one was complete."""
         return any(
-            old.deleted_s is not None and any(old.deleted_s < new.closed_s and old.deleted_s >= new.begun_s for new in self.saves)
+            old.deleted_s is not None
+            and any(old.deleted_s < new.closed_s and old.deleted_s >= new.begun_s for new in self.saves)
             for old in self.saves
         )
 
@@ -155,7 +158,9 @@ def saves_like(known: SavesSeen, recording: Recording) -> list[Save]:
     """Return the complete saves of another start of the same script, whose folder may have another number."""
     history = history_of(recording)
     places = [PurePosixPath(part).name for part in PurePosixPath(known.folder).parts]
-    folder = "/".join(re.sub(r"(?:\\?[\d.:-])*\d+", r"[\\d.:-]+", re.escape(part)) + r"\d*" for part in places)
+    folder = "/".join(
+        re.sub(r"(?:\\?[\d.:-])*\d+", r"[\\d.:-]+", re.escape(part)) + r"\d*" for part in places
+    )
     main = re.compile(rf"(?P<unit>(?:{folder}/)?{_expression(known.pattern)})(?P<inside>/.*)?")
     also = [re.compile(rf"(?:{folder}/)?{_expression(pattern)}(?:/.*)?") for pattern in known.also]
     by_number: dict[int, list[Completed]] = {}
@@ -249,14 +254,22 @@ def _numbered(files: Sequence[Completed], history: FileHistory) -> SavesSeen | N
     by_unit: dict[str, list[_Numbered]] = {}
     for row in rows:
         by_unit.setdefault(row.unit, []).append(row)
-    sizes = {unit: sum(max(one.size for *_, one in row.files) for row in found) for unit, found in by_unit.items()}
-    main = max(by_unit, key=lambda unit: (_saves_of(by_unit[unit]) > 1, sizes[unit], _saves_of(by_unit[unit])))
+    sizes = {
+        unit: sum(max(one.size for *_, one in row.files) for row in found) for unit, found in by_unit.items()
+    }
+    main = max(
+        by_unit, key=lambda unit: (_saves_of(by_unit[unit]) > 1, sizes[unit], _saves_of(by_unit[unit]))
+    )
     numbers = _numbers_of(by_unit[main])
     parent = str(PurePosixPath(main).parent)
     group = [main]
     for unit, found in by_unit.items():
         theirs = _numbers_of(found)
-        if unit != main and str(PurePosixPath(unit).parent) == parent and len(theirs & numbers) >= max(1, len(numbers) - 1):
+        if (
+            unit != main
+            and str(PurePosixPath(unit).parent) == parent
+            and len(theirs & numbers) >= max(1, len(numbers) - 1)
+        ):
             group.append(unit)
     group.sort(key=lambda unit: min(one.order for row in by_unit[unit] for *_, one in row.files))
     main = group[0] if len(group) > 1 and not any(row.inside for row in by_unit[main]) else main
@@ -324,20 +337,29 @@ def _row(family: _Family, slot: int, changing: set[int]) -> _Numbered:
     unit, inside = "/".join(parts[: at + 1]), "/".join(parts[at + 1 :])
     depth = at + 1
     files = tuple(
-        (int(numbers[slot]), "/".join(PurePosixPath(one.path).parts[:depth]), one) for numbers, one in family.files
+        (int(numbers[slot]), "/".join(PurePosixPath(one.path).parts[:depth]), one)
+        for numbers, one in family.files
     )
-    return _Numbered(unit, inside, slot, counts, files, _width([numbers[slot] for numbers, _ in family.files]))
+    return _Numbered(
+        unit, inside, slot, counts, files, _width([numbers[slot] for numbers, _ in family.files])
+    )
 
 
 def _width(texts: Sequence[str]) -> int:
     """Return the constant number of digits if some begin with zeros; 0 if none does."""
     widths = {len(text) for text in texts}
-    return widths.pop() if len(widths) == 1 and any(text.startswith("0") and len(text) > 1 for text in texts) else 0
+    return (
+        widths.pop()
+        if len(widths) == 1 and any(text.startswith("0") and len(text) > 1 for text in texts)
+        else 0
+    )
 
 
 def _is_state(row: _Numbered) -> bool:
     """Return whether the files may be state: short texts alone are none."""
-    return bool(row.inside) or not all(is_text_name(one.path) and one.text is not None for *_, one in row.files)
+    return bool(row.inside) or not all(
+        is_text_name(one.path) and one.text is not None for *_, one in row.files
+    )
 
 
 def _numbers_of(rows: Iterable[_Numbered]) -> set[int]:
@@ -364,7 +386,10 @@ def _seen(
     # Of a pattern with both, the step counts.
     names = {unit: PurePosixPath(unit).name.replace("{n}", "{" + counts + "}") for unit in group}
     if counts == "epoch":
-        names = {unit: name.replace("{epoch}", "*") if name.count("{epoch}") > 1 else name for unit, name in names.items()}
+        names = {
+            unit: name.replace("{epoch}", "*") if name.count("{epoch}") > 1 else name
+            for unit, name in names.items()
+        }
     folder = _folder_of(main)
     names_seen = {PurePosixPath(save.path).name for save in saves}
     seen = SavesSeen(
@@ -404,7 +429,9 @@ def _saves(rows: Sequence[_Numbered], main: Sequence[_Numbered], history: FileHi
         closed_s = max(one.closed_s for one in members)
         gone = history.deleted_s(paths[number], closed_s)
         if gone is None:  # a folder may vanish file by file
-            gone = next((at for one in members if (at := history.deleted_s(one.path, closed_s)) is not None), None)
+            gone = next(
+                (at for one in members if (at := history.deleted_s(one.path, closed_s)) is not None), None
+            )
         saves.append(
             Save(number, paths[number], min(one.begun_s for one in members), closed_s, tuple(members), gone)
         )
@@ -418,7 +445,9 @@ def _sentinel(saves: Sequence[Save], rows: Sequence[_Numbered]) -> str:
     if len(last) != 1 or not whole:
         return ""
     name = last.pop()
-    return name if all(len({one.path for one in save.members}) > 1 for save in whole) and "/" not in name else ""
+    return (
+        name if all(len({one.path for one in save.members}) > 1 for save in whole) and "/" not in name else ""
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -429,9 +458,13 @@ def _fixed(files: Sequence[Completed], history: FileHistory) -> SavesSeen:
     by_path: dict[str, list[Completed]] = {}
     for one in files:
         by_path.setdefault(one.path, []).append(one)
-    binary = {path: found for path, found in by_path.items() if not all(one.text is not None for one in found)}
+    binary = {
+        path: found for path, found in by_path.items() if not all(one.text is not None for one in found)
+    }
     state = binary or {path: found for path, found in by_path.items() if len(found) > 1}
-    usual = {path: found for path, found in state.items() if not _BEST.search(PurePosixPath(path).name)} or state
+    usual = {
+        path: found for path, found in state.items() if not _BEST.search(PurePosixPath(path).name)
+    } or state
     if not usual:
         return SavesSeen()
     most = max(len(found) for found in usual.values())
@@ -441,7 +474,9 @@ def _fixed(files: Sequence[Completed], history: FileHistory) -> SavesSeen:
     same = [path for path in often if path != main and str(PurePosixPath(path).parent) == parent]
     copies = [path for path in same if _are_same(by_path[path], by_path[main])]
     also = [path for path in same if path not in copies]
-    saves = [_overwritten(main, one, [by_path[path] for path in also], by_path[main]) for one in by_path[main]]
+    saves = [
+        _overwritten(main, one, [by_path[path] for path in also], by_path[main]) for one in by_path[main]
+    ]
     best = [path for path in state if _BEST.search(PurePosixPath(path).name)]
     beside = [Beside(path, "copy") for path in copies] + [Beside(path, "best") for path in best]
     return SavesSeen(
@@ -474,9 +509,7 @@ def _overwritten(
         ]
         members += near[-1:]
     members.sort(key=lambda member: member.order)
-    return Save(
-        None, path, min(m.begun_s for m in members), max(m.closed_s for m in members), tuple(members)
-    )
+    return Save(None, path, min(m.begun_s for m in members), max(m.closed_s for m in members), tuple(members))
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -522,7 +555,8 @@ def _kind_of(path: str, completed: Sequence[Completed], saves: Sequence[Save], n
     if all(one.digest in digests for one in completed):
         return "copy" if _is_newest_each_time(completed, saves) else "best"
     with_saves = sum(
-        any(save.begun_s - GAP_S <= one.closed_s <= save.closed_s + GAP_S for one in completed) for save in saves
+        any(save.begun_s - GAP_S <= one.closed_s <= save.closed_s + GAP_S for one in completed)
+        for save in saves
     )
     is_binary = any(one.text is None for one in completed)
     if with_saves >= len(saves) - 1 and len(completed) > 1 and (is_binary or _STATE.search(name)):

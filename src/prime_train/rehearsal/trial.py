@@ -3,23 +3,23 @@ what it reports first shows whether it has resumed.
 """
 
 import re
-import shlex
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from prime_train.rehearsal.chosen_progress import SLACK_S, ProgressSeen
-from prime_train.rehearsal.process import Place, Rehearsed, environment_of
+from prime_train.rehearsal.process import Place, Rehearsed
 from prime_train.rehearsal.progress_lines import file_of
 from prime_train.rehearsal.recording import OutputLine, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen
-from prime_train.spec.checkpoint_names import EPOCH
-from prime_train.spec.spec import ProgressSpec
+from prime_train.spec.checkpoint_names import EPOCH, fixed_part
+from prime_train.spec.spec import ProgressSpec, RunSpec
 
 from prime_train.trainers.log_lines import unglued
+from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.progress import Progress, reader_for
 
 LOSS_SAME = 1e-6
@@ -64,6 +64,19 @@ def progress_of(seen: ProgressSeen, *, file: str | None = None) -> ProgressSpec:
     return ProgressSpec.model_validate(values)
 
 
+def line_of(spec: RunSpec, tree: Path, *, number: int | None = None, path: Path | None = None) -> str:
+    """Return the command line of the run in this tree, as the agent makes it. `number`, `path`: of the
+    checkpoint from which it is to resume.
+    """
+    folder = tree / fixed_part(spec.checkpoints.folder)
+    return trainer_for(spec).command(
+        spec,
+        checkpoints=str(folder),
+        resume_step=number,
+        resume_folder=str(path) if path is not None else None,
+    )
+
+
 def reports_in(
     lines: Iterable[OutputLine], progress: ProgressSpec, *, stream: str, header: str, epochs: bool
 ) -> list[tuple[float, Progress]]:
@@ -93,20 +106,19 @@ def _without_numbers(path: str) -> str:
 
 @dataclass
 class Trials:
-    """Starts the command in new trees. `fresh`: makes a new place with the code in it, and nothing else.
-    `first_s`: the seconds after which the first attempt had reported its first step.
+    """Starts the run in new trees. `fresh`: makes a new place with the code in it, and nothing else.
+    `running`: starts a command line in a place. `first_s`: the seconds after which the first attempt had
+    reported its first step.
     """
 
-    command: str
-    own: Mapping[str, str]
-    further: Mapping[str, str]
+    spec: RunSpec
     fresh: Callable[[], Place]
+    running: Callable[[str, Place], Rehearsed]
     saves: SavesSeen
     progress: ProgressSeen
-    first_s: float
-    started_at: int
+    first_s: float = 0.0
+    started_at: int = 0
     """The first step that the first attempt reported."""
-    running: list[Rehearsed] = field(default_factory=list)
 
     @property
     def counts_epochs(self) -> bool:
@@ -123,23 +135,18 @@ class Trials:
             return before
         return save.number + 1 - self.progress.first if self.counts_epochs else save.number
 
-    def start(self, arguments: str, save: Save | None, source: Path | None) -> Rehearsed:
-        """Start the command with these arguments of a resume in a new tree that has the checkpoint and what
+    def start(self, arguments: str, save: Save, source: Path) -> Rehearsed:
+        """Start the run with these arguments of a resume in a new tree that has the checkpoint and what
         belongs beside it, of the tree `source`, and nothing else of an earlier start. Raises OSError.
         """
         place = self.fresh()
-        command = self.command
-        if save is not None and source is not None:
-            restore(save, self.saves, source, place.tree)
-            number = save.number if save.number is not None else 0
-            filled = arguments.format(
-                step=number, epoch=number, checkpoint=shlex.quote(str(place.tree / save.path)), checkpoints=""
-            )
-            command = f"{command} {filled}".strip()
-        process = Rehearsed(command, place, environment_of(self.own, place, self.further))
-        self.running.append(process)
-        process.start()
-        return process
+        restore(save, self.saves, source, place.tree)
+        trainer = self.spec.trainer.model_copy(update={"resume": arguments})
+        # The number is passed as it is in the name.
+        checkpoints = self.spec.checkpoints.model_copy(update={"first": 1, "pattern": self.saves.pattern})
+        spec = self.spec.model_copy(update={"trainer": trainer, "checkpoints": checkpoints})
+        path = place.tree / save.path
+        return self.running(line_of(spec, place.tree, number=save.number or 0, path=path), place)
 
     def reports(self, recording: Recording) -> list[tuple[float, Progress]]:
         """Return what the agent would read of this recording."""
@@ -170,7 +177,9 @@ class Trials:
             reports = self.reports(process.recording)
         first = next((row.step for _, row in reports if row.step > 0), None)
         outcome = self._outcome(first, restored, process)
-        tried = Tried(arguments, outcome, restored, first, _line(process, outcome), process.recording, tuple(reports))
+        tried = Tried(
+            arguments, outcome, restored, first, _line(process, outcome), process.recording, tuple(reports)
+        )
         if outcome is not Outcome.RESUMED:
             process.close()
         return tried
@@ -230,9 +239,9 @@ def same_losses(
         if row.loss is not None and row.step > above and row.step in known
     ]
     same = sum(
-        first is not None and second is not None and abs(first - second) <= LOSS_SAME * max(abs(first), abs(second))
+        first is not None
+        and second is not None
+        and abs(first - second) <= LOSS_SAME * max(abs(first), abs(second))
         for first, second in both
     )
     return len(both), same
-
-

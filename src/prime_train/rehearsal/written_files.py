@@ -7,7 +7,20 @@ from pathlib import PurePosixPath
 
 from prime_train.rehearsal.recording import Change, FileChange, Recording
 
-_LOGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".log", ".out", ".err", ".md", ".html", ".yaml", ".yml", ".toml")
+_LOGS = (
+    ".csv",
+    ".tsv",
+    ".jsonl",
+    ".ndjson",
+    ".log",
+    ".out",
+    ".err",
+    ".md",
+    ".html",
+    ".yaml",
+    ".yml",
+    ".toml",
+)
 _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".mp4", ".wav", ".pdf", ".webm")
 _OTHERS = (".pyc", ".pyo", ".lock", ".py", ".sh", ".swp")
 _TEXT = (*_LOGS, ".txt", ".json")

@@ -1,0 +1,295 @@
+"""What a rehearsal has shown, in sentences: each with how certain it is, and with the evidence."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from prime_train.rehearsal.recording import median
+from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.saves import distances
+from prime_train.rehearsal.trial import Outcome
+from prime_train.rehearsal.written_config import (
+    counts_from_0,
+    every_seen,
+    every_steps,
+    folder_of,
+    progress_file,
+    total_steps,
+)
+from prime_train.spec.checkpoint_names import EPOCH
+from prime_train.text.formatting import size, span
+
+LINE_CHARS_MAX = 160
+
+
+class Certainty(StrEnum):
+    SEEN = "seen"
+    LIKELY = "likely"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """One thing that is known, or not, of the script."""
+
+    topic: str
+    text: str
+    certainty: Certainty
+    evidence: str = ""
+
+
+def conclusions(found: Rehearsal) -> list[Conclusion]:
+    """Return what the rehearsal has shown, in the order in which people ask."""
+    return [
+        *_checkpoints(found),
+        *_beside(found),
+        *_progress(found),
+        *_resume(found),
+        *_stop(found),
+        *_figures(found),
+    ]
+
+
+def _checkpoints(found: Rehearsal) -> list[Conclusion]:
+    saves = found.saves
+    if not saves.saves:
+        return [
+            Conclusion(
+                "checkpoint",
+                f"no checkpoint was seen in {span(found.first.seen_s)}",
+                Certainty.UNKNOWN,
+                "no file was written that is no log, table, picture or code",
+            )
+        ]
+    count, what = len(saves.saves), "folder" if saves.is_folder else "file"
+    names = ", ".join((saves.pattern, *saves.also))
+    seen = f"{count} save{'' if count == 1 else 's'}: {', '.join(_names(found))}"
+    several = count >= 3
+    if saves.is_in_place:
+        text = f"one {what} of a fixed name, {'replaced' if saves.is_renamed else 'overwritten'} at each save: {_path(found, names)}"
+    elif saves.also:
+        text = f"{1 + len(saves.also)} files of one number: {_path(found, names)}"
+    else:
+        text = f"a {what} for each save: {_path(found, names)}"
+    found_all = [Conclusion("checkpoint", text, Certainty.SEEN if several else Certainty.LIKELY, seen)]
+    found_all += _number(found)
+    found_all.append(_complete(found))
+    kept = saves.kept
+    if kept is not None and not saves.is_in_place:
+        found_all.append(
+            Conclusion("kept", f"the script keeps the newest {kept} and deletes older ones", Certainty.SEEN)
+        )
+    if saves.deletes_first:
+        found_all.append(
+            Conclusion(
+                "kept", "it deletes an older checkpoint before the next one is complete", Certainty.SEEN
+            )
+        )
+    return found_all
+
+
+def _names(found: Rehearsal) -> list[str]:
+    names = [save.path.rpartition("/")[2] for save in found.saves.saves]
+    return names if len(names) <= 4 else [*names[:3], "..."]
+
+
+def _path(found: Rehearsal, names: str) -> str:
+    folder = folder_of(found)
+    return names if folder == "." else f"{folder}/{names}"
+
+
+def _number(found: Rehearsal) -> list[Conclusion]:
+    saves, progress = found.saves, found.progress
+    if not saves.counts:
+        return [
+            Conclusion(
+                "number",
+                "none in the name: a save counts as that of the step that was reported last",
+                Certainty.SEEN,
+            )
+        ]
+    padded = f", padded with zeros to {saves.width} digits" if saves.width else ""
+    unit = "epochs" if saves.counts == EPOCH else "steps"
+    zero = (
+        ", counted from 0"
+        if counts_from_0(found) or (saves.counts == EPOCH and progress and progress.first == 0)
+        else ""
+    )
+    text = f"the number in the name counts {unit}{zero}{padded}"
+    if progress is not None and progress.is_matched:
+        agreed = f"it agrees with what the script reports at {progress.agreed} of {len(saves.saves)} saves"
+        sure = Certainty.SEEN if progress.agreed >= 3 else Certainty.LIKELY
+        return [Conclusion("number", text, sure, f"{agreed}; {distances(saves.numbers)}".rstrip("; "))]
+    return [
+        Conclusion("number", text, Certainty.LIKELY, f"by its name; {distances(saves.numbers)}".rstrip("; "))
+    ]
+
+
+def _complete(found: Rehearsal) -> Conclusion:
+    saves = found.saves
+    if saves.is_renamed:
+        drafts = {one.draft.rpartition("/")[2] for save in saves.saves for one in save.members}
+        return Conclusion(
+            "complete",
+            "as soon as its name is there: it is renamed into place",
+            Certainty.SEEN,
+            f"from {sorted(drafts)[0]}",
+        )
+    if saves.sentinel:
+        return Conclusion(
+            "complete",
+            f"once {saves.sentinel} is there, which is written last",
+            Certainty.SEEN if len(saves.saves) >= 3 else Certainty.LIKELY,
+            f"it was closed last in {len(saves.saves)} saves",
+        )
+    if saves.also:
+        return Conclusion(
+            "complete", "once all of its files are there and none is open for writing", Certainty.SEEN
+        )
+    moments = "; during each save there is no whole one on the disk" if saves.is_in_place else ""
+    return Conclusion(
+        "complete",
+        f"once no process has it open for writing{moments}",
+        Certainty.SEEN,
+        "it was written under its own name",
+    )
+
+
+def _beside(found: Rehearsal) -> list[Conclusion]:
+    words = {
+        "pointer": "a pointer to the newest one, written again on the next machine",
+        "link": "a link to the newest one, made again on the next machine",
+        "copy": "a copy of the newest one, written again on the next machine",
+        "best": "not what a run resumes from: an older or equal state",
+        "shared": "saved with each checkpoint under a fixed name",
+    }
+    return [
+        Conclusion("beside", f"{one.path}: {words[one.kind]}", Certainty.SEEN)
+        for one in found.saves.beside[:6]
+    ]
+
+
+def _progress(found: Rehearsal) -> list[Conclusion]:
+    progress = found.progress
+    if progress is None:
+        return [
+            Conclusion(
+                "progress",
+                "no number was seen that rises from line to line",
+                Certainty.UNKNOWN,
+                "print a line such as: step 10 loss 2.31",
+            )
+        ]
+    series = progress.series
+    where = progress_file(found) or ("a progress bar" if series.is_bar else f"lines on {series.stream}")
+    unit = "epochs" if series.counts == EPOCH else "epoch and batch" if series.is_within_epoch else "steps"
+    example = series.example[:LINE_CHARS_MAX]
+    numbers = ", ".join(map(str, dict.fromkeys(series.numbers[:40]))) if len(set(series.numbers)) <= 4 else ""
+    text = f"{where}: {unit}, {'counted from 0' if progress.first == 0 else 'counted from 1'}"
+    text += f", every {series.distance}" if series.distance > 1 else ""
+    text += ", with the loss" if series.loss else ", without a loss"
+    said = [
+        Conclusion(
+            "progress",
+            text,
+            Certainty.SEEN if progress.is_matched or series.named else Certainty.LIKELY,
+            f"such as {example!r}"
+            if example
+            else f"column {series.key!r}: {numbers or series.numbers[0]} ...",
+        )
+    ]
+    total = total_steps(found)
+    if total is not None:
+        said.append(
+            Conclusion(
+                "length",
+                f"{total[0]:,} {unit if unit != 'epoch and batch' else 'steps'}",
+                Certainty.LIKELY,
+                total[1],
+            )
+        )
+    return said
+
+
+def _resume(found: Rehearsal) -> list[Conclusion]:
+    if not found.tries:
+        why = found.why_open or ("no step is known" if found.saves.saves else "there is no checkpoint")
+        return [Conclusion("resume", f"not tried: {why}", Certainty.UNKNOWN)]
+    resumed = found.resumed
+    if resumed is None:
+        tried = "; ".join(
+            f"{one.arguments or 'nothing added'}: {one.outcome.value}"
+            + (f" ({one.line[:80]})" if one.line else "")
+            for one in found.tries
+        )
+        return [Conclusion("resume", "it does not resume from its checkpoint", Certainty.SEEN, tried)]
+    how = f"by {resumed.arguments}" if resumed.arguments else "by itself, without an argument"
+    said = [
+        Conclusion(
+            "resume",
+            f"{how}: in a new folder with the checkpoint of step {resumed.restored}, it went on with {resumed.first}",
+            Certainty.SEEN,
+            f"it said {resumed.line[:LINE_CHARS_MAX]!r}" if resumed.line else "",
+        )
+    ]
+    both, same = found.same
+    if both:
+        text = (
+            f"the {'loss is' if both == 1 else f'losses of {both} steps are'} the same as without the interruption"
+            if same == both
+            else f"the losses of {both - same} of {both} steps differ from those without the interruption: "
+            "durable, but not exact (data position, random states or schedule are not restored, or no two starts are alike)"
+        )
+        said.append(Conclusion("exact", text, Certainty.SEEN if same == both else Certainty.LIKELY))
+    else:
+        said.append(
+            Conclusion(
+                "exact",
+                "whether the losses go on as without the interruption",
+                Certainty.UNKNOWN,
+                "no loss is reported with the step",
+            )
+        )
+    if found.again is not None:
+        again = found.again
+        where = "in the middle of a save" if found.was_hit else "between two saves"
+        text = (
+            f"killed {where}, it went on from the last complete checkpoint, of step {again.restored}, with {again.first}"
+            if again.outcome is Outcome.RESUMED
+            else f"killed {where} and started from the last complete checkpoint: {again.outcome.value} {again.line[:80]}"
+        )
+        said.append(Conclusion("killed", text, Certainty.SEEN))
+    elif found.why_open:
+        said.append(Conclusion("killed", f"not tried: {found.why_open}", Certainty.UNKNOWN))
+    return said
+
+
+def _stop(found: Rehearsal) -> list[Conclusion]:
+    if found.first.asked_s is None:
+        return [Conclusion("SIGTERM", "not tried: it had ended before", Certainty.UNKNOWN)]
+    took = found.stop_s
+    if took is None or found.first.killed_s is not None:
+        return [Conclusion("SIGTERM", "it goes on; it was killed after 30 s", Certainty.SEEN)]
+    every = every_steps(found)
+    cost = f": a preemption costs up to {every:,} steps" if every else ""
+    if found.saved_on_stop:
+        return [Conclusion("SIGTERM", f"it saves and ends, in {took:.1f} s", Certainty.SEEN)]
+    return [Conclusion("SIGTERM", f"it ends in {took:.1f} s and saves nothing{cost}", Certainty.SEEN)]
+
+
+def _figures(found: Rehearsal) -> list[Conclusion]:
+    said = []
+    if found.progress is not None and found.progress.series.step_s > 0:
+        step_s = found.progress.series.step_s
+        unit = "epoch" if found.progress.series.counts == EPOCH else "step"
+        said.append(f"{_short(step_s)} a {unit}")
+    if found.saves.saves:
+        every = every_seen(found)
+        said.append(f"{size((median([save.size for save in found.saves.saves])))} a checkpoint")
+        said.append(f"{_short(found.saves.save_s)} a save" + (f", each {every:,}" if every else ""))
+    if found.first.peak_bytes:
+        said.append(f"{size(found.first.peak_bytes)} of memory")
+    return [Conclusion("measured", ", ".join(said), Certainty.SEEN)] if said else []
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
