@@ -45,6 +45,7 @@ def conclusions(found: Rehearsal) -> list[Conclusion]:
         *_progress(found),
         *_resume(found),
         *_stop(found),
+        *_dressed(found),
         *_figures(found),
     ]
 
@@ -276,6 +277,20 @@ def _stop(found: Rehearsal) -> list[Conclusion]:
     return [Conclusion("SIGTERM", f"it ends in {took:.1f} s and saves nothing{cost}", Certainty.SEEN)]
 
 
+def _dressed(found: Rehearsal) -> list[Conclusion]:
+    dressed = found.dressed
+    if dressed is None:
+        return []
+    where = "in the middle of a save" if dressed.taken_in_save else "between two saves"
+    if not dressed.is_good:
+        return [Conclusion("with config", f"prime-train ran it: {dressed.why}", Certainty.SEEN)]
+    text = (
+        f"prime-train ran it, lost the machine {where} with step {dressed.durable} in the bucket, rented another "
+        f"one, resumed from step {dressed.resumed} and reached step {dressed.first}"
+    )
+    return [Conclusion("with config", text, Certainty.SEEN, f"in {span(dressed.seconds)}")]
+
+
 def _figures(found: Rehearsal) -> list[Conclusion]:
     said = []
     if found.progress is not None and found.progress.series.step_s > 0:
@@ -284,7 +299,7 @@ def _figures(found: Rehearsal) -> list[Conclusion]:
         said.append(f"{_short(step_s)} a {unit}")
     if found.saves.saves:
         every = every_seen(found)
-        said.append(f"{size((median([save.size for save in found.saves.saves])))} a checkpoint")
+        said.append(f"{size(median([save.size for save in found.saves.saves]))} a checkpoint")
         said.append(f"{_short(found.saves.save_s)} a save" + (f", each {every:,}" if every else ""))
     if found.first.peak_bytes:
         said.append(f"{size(found.first.peak_bytes)} of memory")

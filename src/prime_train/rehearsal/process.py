@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +14,8 @@ from typing import IO
 import psutil
 
 from prime_train import bubblewrap
-from prime_train.providers.local.walls import Walls, allowed_environment
+from prime_train.providers.local.processes import own_environment
+from prime_train.providers.local.walls import Walls
 from prime_train.rehearsal.file_watch import FileWatch
 from prime_train.rehearsal.recording import FileChange, OutputLine, Recording
 from prime_train.spec.spec import RunSpec
@@ -42,15 +42,11 @@ class Place:
 
 
 def environment_of(own: Mapping[str, str], place: Place, spec: RunSpec) -> dict[str, str]:
-    """Return the variables of the command: what is harmless of this process's own, what the run names, and
-    no tracker that writes to an account. `python` is that of the user's environment; where there is none,
-    that of this program.
+    """Return the variables of the command: those of a machine of this machine, what the run names, and no
+    tracker that writes to an account. `own`: this process's variables.
     """
-    path = os.pathsep.join([own.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     return {
-        **allowed_environment(own),
-        "PATH": path,
-        "HOME": str(place.home),
+        **own_environment(place.home),
         **{name: own[name] for name in spec.secrets if name in own},
         **trainer_for(spec).environment(spec, attempt=1, run_id="rehearsal"),
         "WANDB_MODE": "offline",

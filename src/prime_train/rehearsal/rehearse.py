@@ -2,7 +2,6 @@
 what it had saved, until it is known how it saves, reports and resumes.
 """
 
-import re
 import shutil
 import tempfile
 import threading
@@ -16,6 +15,7 @@ from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.code.archive import survey
 from prime_train.rehearsal.chosen_progress import ProgressSeen, chosen
+from prime_train.rehearsal.dress import Dressed
 from prime_train.rehearsal.options import Number, numbers_of, save_options, with_number
 from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_not_walled
 from prime_train.rehearsal.progress_lines import series_in
@@ -23,6 +23,7 @@ from prime_train.rehearsal.recording import FileChange, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen, begins_save, saves_like, saves_seen
 from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore, same_losses
 from prime_train.rehearsal.written_files import history_of
+from prime_train.spec.finding import Severity
 from prime_train.spec.spec import RunSpec
 from prime_train.trainers.conventions.own_scripts import (
     SCRIPT_BYTES_MAX,
@@ -92,6 +93,7 @@ class Rehearsal:
     saved_on_stop: bool = False
     other_folder: str = ""
     why_open: str = ""
+    dressed: Dressed | None = None
     seconds: float = 0.0
 
     @property
@@ -101,7 +103,18 @@ class Rehearsal:
 
     @property
     def is_proven(self) -> bool:
-        return self.resumed is not None and self.again is not None and self.again.outcome is Outcome.RESUMED
+        return (
+            self.resumed is not None
+            and self.again is not None
+            and self.again.outcome is Outcome.RESUMED
+            and (self.dressed is None or self.dressed.is_good)
+        )
+
+    @property
+    def until_second_save_s(self) -> float:
+        """Seconds that the script needs to its second save, with much room."""
+        saves = self.saves.saves
+        return 3 * (saves[1].closed_s if len(saves) > 1 else self.request.seconds)
 
     @property
     def stop_s(self) -> float | None:
@@ -210,7 +223,7 @@ def _text(path: Path) -> str:
 @contextmanager
 def _stage(request: Request, say: Say) -> Iterator[_Stage]:
     snapshot = survey(request.folder.absolute())
-    wrong = [one for one in snapshot.findings if one.severity.is_error]
+    wrong = [one for one in snapshot.findings if one.severity is Severity.ERROR]
     if wrong:
         raise UsageError(wrong[0].message, fix=wrong[0].fix, code=Exit.FINDINGS)
     folder = Path(tempfile.mkdtemp(prefix="prime-train-try-"))

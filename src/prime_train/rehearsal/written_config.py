@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from prime_train.planning.new_configs.own_script import Own, name_of
 from prime_train.rehearsal.options import length_of
-from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.rehearse import Rehearsal, lowered_spec
 from prime_train.rehearsal.trial import progress_of
 from prime_train.spec.checkpoint_names import EPOCH
 from prime_train.spec.spec import ProgressSpec
@@ -18,7 +19,7 @@ DISK_GIB_MIN = 20
 _GIB = 2**30
 
 
-def config_values(found: Rehearsal, *, usd: float, name: str = "") -> Plain:
+def config_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, Plain]:
     """Return the values of a config that runs the rehearsed command, with what was found of it and nothing
     that was not seen.
     """
@@ -39,6 +40,17 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> Plain:
     outputs = [file] if (file := progress_file(found)) else []
     if outputs:
         values["outputs"] = list(outputs)
+    return values
+
+
+def dress_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, Plain]:
+    """Return the config for a dress rehearsal: with the shorter interval between saves, if there was one, and
+    without what is only for a machine elsewhere.
+    """
+    values = dict(config_values(found, usd=usd, name=name))
+    values["trainer"] = {**trainer_values(found), "command": lowered_spec(found).trainer.command}
+    if not found.request.spec.setup:
+        values.pop("setup", None)
     return values
 
 
@@ -143,7 +155,7 @@ def every_seen(found: Rehearsal) -> int:
     if found.saves.numbers:
         return found.saves.every
     steps = found.steps_of_saves
-    apart = [b - a for a, b in zip(steps, steps[1:], strict=False)]
+    apart = [b - a for a, b in pairwise(steps)]
     return max(apart, key=apart.count) if apart else 0
 
 
@@ -157,7 +169,7 @@ def settled_s(found: Rehearsal) -> int:
     pauses = [
         later.begun_s - earlier.closed_s
         for save in found.saves.saves
-        for earlier, later in zip(save.members, save.members[1:], strict=False)
+        for earlier, later in pairwise(save.members)
     ]
     return max(SETTLED_S_MIN, int(3 * max(pauses, default=0.0)) + 1)
 

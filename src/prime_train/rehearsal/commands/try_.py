@@ -13,8 +13,9 @@ from prime_train.exit_codes import Exit
 from prime_train.launch.commands.run import COMMAND
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from prime_train.rehearsal.dress import Dressed
     from prime_train.rehearsal.rehearse import Rehearsal, Request
 
 LIMIT_S = 60.0
@@ -38,6 +39,13 @@ def try_(
     seconds: Annotated[
         float, typer.Option(min=5.0, max=3600.0, help="Limit in seconds of each start of the script.")
     ] = LIMIT_S,
+    dress: Annotated[
+        bool,
+        typer.Option(
+            "--dress/--no-dress",
+            help="At the end, run the config with a control plane of its own, and take its machine away.",
+        ),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
     """Rehearse a script: watch how it saves, reports and resumes, and prove it.
@@ -51,8 +59,12 @@ def try_(
     if save is not None and save.exists():
         raise UsageError(f"{save} exists already", fix="name a new file, or delete that one")
     request = _request(config, ctx.meta.get(COMMAND), usd, name, seconds)
-    said = sys.stderr
-    found = rehearse(request, os.environ, lambda text: print(text, file=said, flush=True))
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    found = rehearse(request, os.environ, say)
+    if dress and found.is_proven:
+        found.dressed = _dressed(found, usd, name, say)
     return _tell(found, save, usd, name, as_json=as_json)
 
 
@@ -77,6 +89,24 @@ def _request(
         raise UsageError("; ".join(finding.message for finding in read.findings), code=Exit.FINDINGS)
     folder = Path(read.spec.trainer.code.folder)
     return Request(read.spec, folder, seconds)
+
+
+def _dressed(found: "Rehearsal", usd: float, name: str | None, say: "Callable[[str], None]") -> "Dressed":
+    """Run the config that is written."""
+    from prime_train.rehearsal.dress import Dressed, dressed
+    from prime_train.rehearsal.written_config import dress_values
+    from prime_train.spec.overrides import config_text
+    from prime_train.spec.reader import read_text
+
+    read = read_text(config_text(dress_values(found, usd=usd, name=name or "")), "the config that was written")
+    if read.spec is None or not read.is_fit:
+        return Dressed(why="; ".join(finding.message for finding in read.findings))
+    say("dress rehearsal: the config is run by prime-train itself, and its machine is taken away in a save")
+    folder = str(found.request.folder.absolute())
+    trainer = read.spec.trainer
+    code = trainer.code.model_copy(update={"folder": folder})
+    spec = read.spec.model_copy(update={"trainer": trainer.model_copy(update={"code": code})})
+    return dressed(spec, found.saves, os.environ, seconds=found.until_second_save_s, say=say)
 
 
 def _tell(found: "Rehearsal", save: Path | None, usd: float, name: str | None, *, as_json: bool) -> Exit:
