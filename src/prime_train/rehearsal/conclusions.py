@@ -1,11 +1,13 @@
 """What a rehearsal has shown, in sentences: each with how certain it is, and with the evidence."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from prime_train.rehearsal.recording import median
 from prime_train.rehearsal.rehearse import Rehearsal
 from prime_train.rehearsal.saves import distances
+from prime_train.rehearsal.script_lines import why_not_resumed
 from prime_train.rehearsal.trial import Outcome
 from prime_train.rehearsal.written_config import (
     counts_from_0,
@@ -19,6 +21,7 @@ from prime_train.spec.checkpoint_names import EPOCH
 from prime_train.text.formatting import size, span
 
 LINE_CHARS_MAX = 160
+_MISSING_FILE = re.compile(r"(?:No such file or directory|not found)[^'\"]*['\"](?P<path>[^'\"/][^'\"]*)['\"]")
 
 
 class Certainty(StrEnum):
@@ -40,6 +43,7 @@ class Conclusion:
 def conclusions(found: Rehearsal) -> list[Conclusion]:
     """Return what the rehearsal has shown, in the order in which people ask."""
     return [
+        *_ended(found),
         *_checkpoints(found),
         *_beside(found),
         *_progress(found),
@@ -48,6 +52,27 @@ def conclusions(found: Rehearsal) -> list[Conclusion]:
         *_dressed(found),
         *_figures(found),
     ]
+
+
+def _ended(found: Rehearsal) -> list[Conclusion]:
+    """Say how the script ended, if it did so by itself with an error."""
+    first = found.first
+    if not first.code or first.asked_s is not None or first.ended_s is None:
+        return []
+    printed = [line.text.strip() for line in first.lines if line.stream in ("stdout", "stderr")]
+    last = printed[-1][:LINE_CHARS_MAX] if printed else "it printed nothing"
+    said = [Conclusion("ended", f"with code {first.code} after {span(first.ended_s)}: {last}", Certainty.SEEN)]
+    missing = next((match for line in reversed(printed[-50:]) if (match := _MISSING_FILE.search(line))), None)
+    if any("ModuleNotFoundError" in line for line in printed[-50:]):
+        fix = "activate the environment that has the module, and start prime-train from there"
+        said.append(Conclusion("ended", fix, Certainty.LIKELY))
+    elif missing is not None and (found.request.folder / missing["path"]).exists():
+        text = (
+            f"{missing['path']} is in the folder, but git ignores it, so that it does not reach a machine: "
+            "make it in setup, or let git track it"
+        )
+        said.append(Conclusion("ended", text, Certainty.SEEN))
+    return said
 
 
 def _checkpoints(found: Rehearsal) -> list[Conclusion]:
@@ -222,7 +247,11 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
             + (f" ({one.line[:80]})" if one.line else "")
             for one in found.tries
         )
-        return [Conclusion("resume", "it does not resume from its checkpoint", Certainty.SEEN, tried)]
+        reasons = why_not_resumed(found.scripts)
+        return [
+            Conclusion("resume", "it does not resume from its checkpoint", Certainty.SEEN, tried),
+            *(Conclusion("resume", text, Certainty.LIKELY) for text in reasons),
+        ]
     how = f"by {resumed.arguments}" if resumed.arguments else "by itself, without an argument"
     said = [
         Conclusion(
@@ -296,7 +325,7 @@ def _figures(found: Rehearsal) -> list[Conclusion]:
     if found.progress is not None and found.progress.series.step_s > 0:
         step_s = found.progress.series.step_s
         unit = "epoch" if found.progress.series.counts == EPOCH else "step"
-        said.append(f"{_short(step_s)} a {unit}")
+        said.append(f"{_short(step_s)} {'an' if unit == EPOCH else 'a'} {unit}")
     if found.saves.saves:
         every = every_seen(found)
         said.append(f"{size(median([save.size for save in found.saves.saves]))} a checkpoint")

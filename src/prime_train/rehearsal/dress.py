@@ -69,7 +69,7 @@ def dressed(
     resumed. `seconds`: what the script needs at most to its second save.
     """
     began = time.monotonic()
-    with temporary_home(environment, name="try", warn=say) as (home, folder):
+    with temporary_home(environment, name="try", warn=say) as (home, _):
         played = _Play(home, _adapted(spec), saves, say)
         with control_plane(home, port=0, interval_s=INTERVAL_S):
             found = played.play(seconds + START_S_MAX)

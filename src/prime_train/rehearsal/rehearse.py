@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from prime_train.errors import UsageError
@@ -44,6 +45,7 @@ SHORT_S = 1.5
 STOP_S_MAX = 30.0
 TRIALS_MAX = 6
 SCRIPTS_MAX = 50
+_IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ class Rehearsal:
     progress: ProgressSeen | None = None
     lowered: Number | None = None
     numbers: Sequence[Number] = ()
+    scripts: Sequence[tuple[str, str]] = ()
+    """Path and text of the scripts that the command starts, and of other Python files."""
     tries: list[Tried] = field(default_factory=list)
     was_hit: bool = False
     again: Tried | None = None
@@ -198,11 +202,22 @@ class _Stage:
                     code=Exit.FINDINGS,
                 )
 
-    def texts(self) -> list[str]:
-        """Return the text of the scripts that the command starts, then of the other Python files."""
-        named = [self.base / path for path in scripts_of(self.request.command)]
-        others = sorted(self.base.rglob("*.py"))[:SCRIPTS_MAX]
-        return [text for path in dict.fromkeys([*named, *others]) if (text := _text(path))]
+    def scripts(self) -> list[tuple[str, str]]:
+        """Return path and text of the scripts that the command starts, and of the modules of the working tree
+        that these import.
+        """
+        left = [self.base / path for path in scripts_of(self.request.command)]
+        found: dict[Path, str] = {}
+        while left and len(found) < SCRIPTS_MAX:
+            path = left.pop(0).resolve()
+            if path in found or not path.is_relative_to(self.base.resolve()):
+                continue
+            text = found[path] = _text(path)
+            for module in _IMPORTED.findall(text):
+                parts = module.replace(".", "/")
+                for root in (path.parent, self.base):
+                    left += [one for one in (root / f"{parts}.py", root / parts / "__init__.py") if one.is_file()]
+        return [(path.relative_to(self.base.resolve()).as_posix(), text) for path, text in found.items() if text]
 
     def close(self) -> None:
         for process in self.started:
@@ -252,7 +267,8 @@ def _stage(request: Request, say: Say) -> Iterator[_Stage]:
 
 def _observe(stage: _Stage, found: Rehearsal) -> None:
     """Watch the script until it has saved often enough, then ask it to stop."""
-    found.numbers = numbers_of(stage.request.command, stage.texts())
+    found.scripts = stage.scripts()
+    found.numbers = numbers_of(stage.request.command, [text for _, text in found.scripts])
     spec = stage.request.spec
     stage.say(f"watching: {line_of(spec, Path())}")
     process = stage.start(spec)
@@ -325,7 +341,7 @@ def _recognise(found: Rehearsal) -> None:
 
 def _has_gone_on(found: Rehearsal, now_s: float) -> bool:
     saves = found.saves.saves
-    apart = min((b.closed_s - a.closed_s for a, b in zip(saves, saves[1:], strict=False)), default=0.0)
+    apart = min((b.closed_s - a.closed_s for a, b in pairwise(saves)), default=0.0)
     return now_s - saves[-1].closed_s >= max(SETTLED_S, min(apart / 2, AFTER_S_MAX))
 
 
@@ -367,7 +383,7 @@ def _prove(stage: _Stage, found: Rehearsal) -> None:
 
 
 def _between_reports(reports: Sequence[tuple[float, object]]) -> float:
-    apart = [b[0] - a[0] for a, b in zip(reports, reports[1:], strict=False)]
+    apart = [b[0] - a[0] for a, b in pairwise(reports)]
     return max(apart, default=1.0)
 
 
@@ -439,9 +455,8 @@ def _candidates(stage: _Stage, found: Rehearsal) -> list[str]:
     spec = stage.request.spec
     if TRAINERS[spec.trainer.kind].layout is not None:
         return [spec.trainer.resume]
-    texts = stage.texts()
     named = [spec.trainer.resume] if stage.request.names_resume else []
-    from_texts = [one for text in texts for one in resume_candidates(text)]
+    from_texts = [one for _, text in found.scripts for one in resume_candidates(text)]
     return list(dict.fromkeys([*named, "", *from_texts]))[:TRIALS_MAX]
 
 

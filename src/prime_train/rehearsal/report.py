@@ -8,9 +8,17 @@ from rich.text import Text
 
 from prime_train.rehearsal.conclusions import Certainty, conclusions
 from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.script_lines import atomic_patch
 from prime_train.text.formatting import span
 
 _STYLES = {Certainty.SEEN: "green", Certainty.LIKELY: "yellow", Certainty.UNKNOWN: "red"}
+
+
+def patch_of(found: Rehearsal) -> str:
+    """Return a patch that makes the saves safer; empty if none is plain, or needed."""
+    if not found.saves.is_in_place or found.saves.is_renamed:
+        return ""
+    return next((patch for path, text in found.scripts if (patch := atomic_patch(path, text))), "")
 
 
 def printed(console: Console, found: Rehearsal, text: str, saved: Path | None) -> None:
@@ -39,6 +47,10 @@ def printed(console: Console, found: Rehearsal, text: str, saved: Path | None) -
         else Text.assemble(("not proven", "bold red"), f" after {span(found.seconds)}")
     )
     console.print(verdict)
+    patch = patch_of(found)
+    if patch:
+        console.print(Text("\nworth changing in the script (it is whole at every moment then):\n", style="bold"))
+        console.print(patch, markup=False, highlight=False, soft_wrap=True)
     if found.saves.saves:
         console.print(Text(f"\nconfig{f', written to {saved}' if saved else ''}:\n", style="bold"))
         console.print(text, markup=False, highlight=False, soft_wrap=True)
