@@ -2,6 +2,7 @@
 what it had saved, until it is known how it saves, reports and resumes.
 """
 
+import re
 import shutil
 import tempfile
 import threading

@@ -34,7 +34,7 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, 
     if setup:
         values["setup"] = list(setup)
     if spec.environment:
-        values["environment"] = dict[str, Plain](spec.environment)
+        values["environment"] = {name: value for name, value in spec.environment.items()}
     values["hardware"] = {"spot": "prefer", "disk_gib": _disk_gib(found)}
     values["budget"] = {"usd": usd}
     outputs = [file] if (file := progress_file(found)) else []
