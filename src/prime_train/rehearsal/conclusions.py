@@ -21,7 +21,9 @@ from prime_train.spec.checkpoint_names import EPOCH
 from prime_train.text.formatting import size, span
 
 LINE_CHARS_MAX = 160
-_MISSING_FILE = re.compile(r"(?:No such file or directory|not found)[^'\"]*['\"](?P<path>[^'\"/][^'\"]*)['\"]")
+_MISSING_FILE = re.compile(
+    r"(?:No such file or directory|not found)[^'\"]*['\"](?P<path>[^'\"/][^'\"]*)['\"]"
+)
 
 
 class Certainty(StrEnum):
@@ -61,7 +63,9 @@ def _ended(found: Rehearsal) -> list[Conclusion]:
         return []
     printed = [line.text.strip() for line in first.lines if line.stream in ("stdout", "stderr")]
     last = printed[-1][:LINE_CHARS_MAX] if printed else "it printed nothing"
-    said = [Conclusion("ended", f"with code {first.code} after {span(first.ended_s)}: {last}", Certainty.SEEN)]
+    said = [
+        Conclusion("ended", f"with code {first.code} after {span(first.ended_s)}: {last}", Certainty.SEEN)
+    ]
     missing = next((match for line in reversed(printed[-50:]) if (match := _MISSING_FILE.search(line))), None)
     if any("ModuleNotFoundError" in line for line in printed[-50:]):
         fix = "activate the environment that has the module, and start prime-train from there"

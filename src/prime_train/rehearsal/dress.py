@@ -177,5 +177,6 @@ def _goes_on(record: RunRecord) -> bool:
         and record.lease.attempt == attempt.number
         and heartbeat is not None
         and heartbeat.step > attempt.resumed_step
-        and record.run.state in (RunState.TRAINING, RunState.UPLOADING, RunState.FINISHING, RunState.SUCCEEDED)
+        and record.run.state
+        in (RunState.TRAINING, RunState.UPLOADING, RunState.FINISHING, RunState.SUCCEEDED)
     )

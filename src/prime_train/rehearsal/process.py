@@ -66,7 +66,7 @@ class Rehearsed:
         self.recording = Recording()
         self.wake = threading.Event()
         self._environment = dict(environment)
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._threads: list[threading.Thread] = []
@@ -75,7 +75,7 @@ class Rehearsed:
         self._watch = FileWatch(place.tree, self._file_changed, self._text_grew, self.now_s)
 
     def now_s(self) -> float:
-        return time.monotonic() - self._began
+        return time.monotonic() - self.began
 
     def on_change(self, call: Callable[[FileChange], None] | None) -> None:
         """Have each further change told to `call`, in the thread that watches the files."""
@@ -85,7 +85,7 @@ class Rehearsed:
         """Start the command. Raises OSError."""
         walls = Walls(self.place.private, "").around(self.place.tree, self.place.home)
         self._watch.start()
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         self._process = subprocess.Popen(
             [*walls, "/bin/sh", "-c", self.command],
             cwd=self.place.tree,

@@ -23,7 +23,16 @@ from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import FileChange, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen, begins_save, saves_like, saves_seen
-from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore, same_losses
+from prime_train.rehearsal.trial import (
+    Outcome,
+    Trials,
+    Tried,
+    counts_epochs,
+    line_of,
+    reports_of,
+    restore,
+    same_losses,
+)
 from prime_train.rehearsal.written_files import history_of
 from prime_train.spec.finding import Severity
 from prime_train.spec.spec import RunSpec
@@ -72,6 +81,20 @@ class Request:
         )
 
 
+@dataclass(frozen=True)
+class Started:
+    """One start of the script, for a picture. `began_s`: seconds after the rehearsal began; `seen_s`: how
+    long it ran. `reports`, `saves`: steps with their times after the start. `ended`: how it was ended.
+    """
+
+    label: str
+    began_s: float
+    seen_s: float
+    reports: tuple[tuple[float, int], ...] = ()
+    saves: tuple[tuple[float, int], ...] = ()
+    ended: str = ""
+
+
 @dataclass
 class Rehearsal:
     """What a rehearsal has found. `first`: the recording of the first run; `lowered`: the option with which
@@ -99,6 +122,7 @@ class Rehearsal:
     other_folder: str = ""
     why_open: str = ""
     dressed: Dressed | None = None
+    starts: list[Started] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -145,6 +169,7 @@ def rehearse(request: Request, own: Mapping[str, str], say: Say) -> Rehearsal:
         if found.saves.saves and found.progress is not None:
             _prove(stage, found)
         found.seconds = time.monotonic() - began
+        found.starts = [_started(process, label, found, began) for process, label in stage.labelled]
         return found
 
 
@@ -157,6 +182,7 @@ class _Stage:
     say: Say
     own: Mapping[str, str] = field(default_factory=dict)
     started: list[Rehearsed] = field(default_factory=list)
+    labelled: list[tuple[Rehearsed, str]] = field(default_factory=list)
     count: int = 0
 
     @property
@@ -175,12 +201,13 @@ class _Stage:
     def start(self, spec: RunSpec) -> Rehearsed:
         """Start the run's command as on its first machine."""
         place = self.fresh()
-        return self.running(line_of(spec, place.tree), place)
+        return self.running(line_of(spec, place.tree), place, "first run")
 
-    def running(self, line: str, place: Place) -> Rehearsed:
+    def running(self, line: str, place: Place, label: str) -> Rehearsed:
         """Start a command line in this place. Raises OSError."""
         process = Rehearsed(line, place, environment_of(self.own, place, self.request.spec))
         self.started.append(process)
+        self.labelled.append((process, label))
         process.start()
         return process
 
@@ -190,7 +217,7 @@ class _Stage:
             self.say(f"set-up: {command}")
             home = self.folder / "setup-home"
             home.mkdir(exist_ok=True)
-            process = self.running(command, Place(self.base, home, self.folder / "private"))
+            process = self.running(command, Place(self.base, home, self.folder / "private"), "set-up")
             ended = process.wait(SETUP_S_MAX)
             process.close()
             if not ended or process.recording.code != 0:
@@ -217,8 +244,12 @@ class _Stage:
             for module in _IMPORTED.findall(text):
                 parts = module.replace(".", "/")
                 for root in (path.parent, self.base):
-                    left += [one for one in (root / f"{parts}.py", root / parts / "__init__.py") if one.is_file()]
-        return [(path.relative_to(self.base.resolve()).as_posix(), text) for path, text in found.items() if text]
+                    left += [
+                        one for one in (root / f"{parts}.py", root / parts / "__init__.py") if one.is_file()
+                    ]
+        return [
+            (path.relative_to(self.base.resolve()).as_posix(), text) for path, text in found.items() if text
+        ]
 
     def close(self) -> None:
         for process in self.started:
@@ -359,6 +390,26 @@ def _shorter(found: Rehearsal) -> Number | None:
 
 # ------------------------------------------------------------------------------------------------------------
 # prove
+
+
+def _started(process: Rehearsed, label: str, found: Rehearsal, began: float) -> Started:
+    """Return what a picture shows of a start."""
+    recording = process.recording
+    if found.progress is None:
+        return Started(label, process.began - began, recording.seen_s)
+    reports = [
+        (at_s, row.step)
+        for at_s, row in reports_of(
+            found.progress, recording, epochs=counts_epochs(found.saves, found.progress)
+        )
+    ]
+
+    def reached(at_s: float) -> int:
+        return max((step for seen_s, step in reports if seen_s <= at_s), default=0)
+
+    saves = tuple((save.closed_s, reached(save.closed_s)) for save in saves_like(found.saves, recording))
+    ended = "killed" if recording.killed_s is not None else "SIGTERM" if recording.asked_s is not None else ""
+    return Started(label, process.began - began, recording.seen_s, tuple(reports), saves, ended)
 
 
 def _prove(stage: _Stage, found: Rehearsal) -> None:

@@ -79,6 +79,13 @@ def atomic_patch(path: str, text: str) -> str:
     if not count:
         return ""
     if not re.search(r"^import os\b|^import .*\bos\b", text, re.MULTILINE):
-        at = next((n for n, line in enumerate(changed) if line.startswith(("import ", "from ")) and "__future__" not in line), 0)
+        at = next(
+            (
+                n
+                for n, line in enumerate(changed)
+                if line.startswith(("import ", "from ")) and "__future__" not in line
+            ),
+            0,
+        )
         changed.insert(at, "import os\n")
     return "".join(difflib.unified_diff(lines, changed, f"a/{path}", f"b/{path}"))

@@ -17,7 +17,6 @@ from prime_train.rehearsal.recording import OutputLine, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen
 from prime_train.spec.checkpoint_names import EPOCH, fixed_part
 from prime_train.spec.spec import ProgressSpec, RunSpec
-
 from prime_train.trainers.log_lines import unglued
 from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.progress import Progress, reader_for
@@ -104,6 +103,22 @@ def _without_numbers(path: str) -> str:
     return re.sub(r"\d+", "", path)
 
 
+def counts_epochs(saves: SavesSeen, progress: ProgressSeen) -> bool:
+    """Return whether the steps of the run are epochs."""
+    return EPOCH in (saves.counts, progress.series.counts)
+
+
+def reports_of(progress: ProgressSeen, recording: Recording, *, epochs: bool) -> list[tuple[float, Progress]]:
+    """Return what the agent would read of this recording."""
+    return reports_in(
+        list(recording.lines),
+        progress_of(progress),
+        stream=progress.series.stream,
+        header=progress.series.header,
+        epochs=epochs,
+    )
+
+
 @dataclass
 class Trials:
     """Starts the run in new trees. `fresh`: makes a new place with the code in it, and nothing else.
@@ -113,7 +128,7 @@ class Trials:
 
     spec: RunSpec
     fresh: Callable[[], Place]
-    running: Callable[[str, Place], Rehearsed]
+    running: Callable[[str, Place, str], Rehearsed]
     saves: SavesSeen
     progress: ProgressSeen
     first_s: float = 0.0
@@ -122,7 +137,7 @@ class Trials:
 
     @property
     def counts_epochs(self) -> bool:
-        return self.saves.counts == EPOCH or self.progress.series.counts == EPOCH
+        return counts_epochs(self.saves, self.progress)
 
     def step_of(self, save: Save, reports: Sequence[tuple[float, Progress]], *, resumed: int = 0) -> int:
         """Return the completed steps of a save: by its name, or by what had been reported when it closed.
@@ -146,17 +161,12 @@ class Trials:
         checkpoints = self.spec.checkpoints.model_copy(update={"first": 1, "pattern": self.saves.pattern})
         spec = self.spec.model_copy(update={"trainer": trainer, "checkpoints": checkpoints})
         path = place.tree / save.path
-        return self.running(line_of(spec, place.tree, number=save.number or 0, path=path), place)
+        label = arguments or "nothing added"
+        return self.running(line_of(spec, place.tree, number=save.number or 0, path=path), place, label)
 
     def reports(self, recording: Recording) -> list[tuple[float, Progress]]:
         """Return what the agent would read of this recording."""
-        return reports_in(
-            list(recording.lines),
-            progress_of(self.progress),
-            stream=self.progress.series.stream,
-            header=self.progress.series.header,
-            epochs=self.counts_epochs,
-        )
+        return reports_of(self.progress, recording, epochs=self.counts_epochs)
 
     def judged(self, arguments: str, process: Rehearsed, restored: int, seconds: float) -> Tried:
         """Wait for the first steps of a start with a restored checkpoint, and say what they show. The process

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 
 from prime_train.planning.new_configs.own_script import Own, name_of
 from prime_train.rehearsal.options import length_of
-from prime_train.rehearsal.rehearse import Rehearsal, lowered_spec
+from prime_train.rehearsal.rehearse import Rehearsal
 from prime_train.rehearsal.trial import progress_of
 from prime_train.spec.checkpoint_names import EPOCH
-from prime_train.spec.spec import ProgressSpec
+from prime_train.spec.spec import ProgressSpec, RunSpec
 from prime_train.spec.tree import Plain
 
 SETTLED_S_MIN = 2
@@ -43,23 +43,11 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, 
     return values
 
 
-def dress_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, Plain]:
-    """Return the config for a dress rehearsal: with the shorter interval between saves, if there was one, and
-    without what is only for a machine elsewhere.
-    """
-    values = dict(config_values(found, usd=usd, name=name))
-    values["trainer"] = {**trainer_values(found), "command": lowered_spec(found).trainer.command}
-    if not found.request.spec.setup:
-        values.pop("setup", None)
-    return values
-
-
 def trainer_values(found: Rehearsal) -> dict[str, Plain]:
     """Return what is known under `trainer`."""
     kind = found.request.spec.trainer.kind
-    trainer: dict[str, Plain] = ({"kind": kind} if kind != "command" else {}) | {
-        "command": found.request.command
-    }
+    trainer: dict[str, Plain] = {} if kind == "command" else {"kind": kind}
+    trainer["command"] = found.request.command
     steps = total_steps(found)
     if steps is not None:
         trainer["steps"] = steps[0]
@@ -201,18 +189,36 @@ def _disk_gib(found: Rehearsal) -> int:
     return max(DISK_GIB_MIN, int(6 * size / _GIB) + DISK_GIB_MIN)
 
 
-def differences(values: Mapping[str, Plain], given: Mapping[str, Plain]) -> list[str]:
-    """Return where a config says otherwise than what was found, a sentence each."""
+_FREE = ("command", "kind", "settled_s", "stop_s", "every_steps", "steps")
+"""Keys of which the config's own value stands, whatever was found."""
+
+
+def differences(values: Mapping[str, Plain], given: Mapping[str, Plain], spec: RunSpec) -> list[str]:
+    """Return where a config says otherwise than what was found, a sentence each. `given`: the values that it
+    writes; `spec`: with the defaults of the others.
+    """
     said = []
+    full = spec.model_dump(mode="json")
     for section in ("trainer", "checkpoints"):
-        own, other = given.get(section), values.get(section)
-        if not isinstance(own, Mapping) or not isinstance(other, Mapping):
+        found, written = values.get(section), given.get(section)
+        own = written if isinstance(written, Mapping) else {}
+        if not isinstance(found, Mapping):
             continue
-        for key, value in other.items():
-            if key in ("command", "settled_s", "stop_s"):
+        for key, value in found.items():
+            if key in _FREE or _is_same(value, full[section][key]):
                 continue
             if key not in own:
                 said.append(f"{section}.{key} is not in the config; found: {value!r}")
-            elif own[key] != value:
+            else:
                 said.append(f"{section}.{key}: the config says {own[key]!r}; found: {value!r}")
     return said
+
+
+def _is_same(found: Plain, own: object) -> bool:
+    """Return whether the config's value, with its defaults, is the one that was found."""
+    if isinstance(found, Mapping) and isinstance(own, Mapping):
+        # A pattern of one's own for the same number is as good.
+        if found.get("kind") == own.get("kind") == "regex" and found.get("first", 1) == own.get("first"):
+            return True
+        return all(own.get(key) == value for key, value in found.items())
+    return found == own or (isinstance(own, list | tuple) and isinstance(found, list) and list(own) == found)
