@@ -404,10 +404,14 @@ def _started(process: Rehearsed, label: str, found: Rehearsal, began: float) -> 
         )
     ]
 
-    def reached(at_s: float) -> int:
-        return max((step for seen_s, step in reports if seen_s <= at_s), default=0)
+    counts_steps = not counts_epochs(found.saves, found.progress)
 
-    saves = tuple((save.closed_s, reached(save.closed_s)) for save in saves_like(found.saves, recording))
+    def step_of(save: Save) -> int:
+        if save.number is not None and counts_steps:
+            return save.number
+        return max((step for at_s, step in reports if at_s <= save.closed_s), default=0)
+
+    saves = tuple((save.closed_s, step_of(save)) for save in saves_like(found.saves, recording))
     ended = "killed" if recording.killed_s is not None else "SIGTERM" if recording.asked_s is not None else ""
     return Started(label, process.began - began, recording.seen_s, tuple(reports), saves, ended)
 
@@ -492,9 +496,9 @@ def _first_that_resumes(
 ) -> Rehearsed | None:
     restored = trials.step_of(save, trials.reports(found.first))
     for arguments in _candidates(stage, found):
-        shown = f"with {arguments}" if arguments else "with nothing added to its command"
+        shown = f"with {arguments}" if arguments else "with nothing added"
         stage.say(f"starting it in a new folder with the checkpoint of step {restored}, {shown}")
-        process = trials.start(arguments, save, source)
+        process = trials.start(arguments, save, source, label=f"resumed {shown}")
         tried = trials.judged(arguments, process, restored, limit_s)
         found.tries.append(tried)
         stage.say(f"  {tried.outcome.value}" + (f": first step {tried.first}" if tried.first else ""))
@@ -563,6 +567,6 @@ def _kill_in_a_save(
     found.was_hit = hit.is_set()
     restored = trials.step_of(save, trials.reports(process.recording), resumed=resumed.restored)
     stage.say(f"killed it; starting again from the checkpoint of step {restored}")
-    after = trials.start(resumed.arguments, save, source)
+    after = trials.start(resumed.arguments, save, source, label="after the kill")
     found.again = trials.judged(resumed.arguments, after, restored, max(10.0, 4 * trials.first_s + 10.0))
     after.close()

@@ -150,7 +150,7 @@ class Trials:
             return before
         return save.number + 1 - self.progress.first if self.counts_epochs else save.number
 
-    def start(self, arguments: str, save: Save, source: Path) -> Rehearsed:
+    def start(self, arguments: str, save: Save, source: Path, *, label: str) -> Rehearsed:
         """Start the run with these arguments of a resume in a new tree that has the checkpoint and what
         belongs beside it, of the tree `source`, and nothing else of an earlier start. Raises OSError.
         """
@@ -161,7 +161,6 @@ class Trials:
         checkpoints = self.spec.checkpoints.model_copy(update={"first": 1, "pattern": self.saves.pattern})
         spec = self.spec.model_copy(update={"trainer": trainer, "checkpoints": checkpoints})
         path = place.tree / save.path
-        label = arguments or "nothing added"
         return self.running(line_of(spec, place.tree, number=save.number or 0, path=path), place, label)
 
     def reports(self, recording: Recording) -> list[tuple[float, Progress]]:
