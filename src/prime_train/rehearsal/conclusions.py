@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from prime_train.rehearsal.options import save_options
 from prime_train.rehearsal.recording import median
 from prime_train.rehearsal.rehearse import Rehearsal
 from prime_train.rehearsal.saves import distances
@@ -82,14 +83,7 @@ def _ended(found: Rehearsal) -> list[Conclusion]:
 def _checkpoints(found: Rehearsal) -> list[Conclusion]:
     saves = found.saves
     if not saves.saves:
-        return [
-            Conclusion(
-                "checkpoint",
-                f"no checkpoint was seen in {span(found.first.seen_s)}",
-                Certainty.UNKNOWN,
-                "no file was written that is no log, table, picture or code",
-            )
-        ]
+        return [_none_seen(found)]
     count, what = len(saves.saves), "folder" if saves.is_folder else "file"
     names = ", ".join((saves.pattern, *saves.also))
     seen = f"{count} save{'' if count == 1 else 's'}: {', '.join(_names(found))}"
@@ -115,6 +109,26 @@ def _checkpoints(found: Rehearsal) -> list[Conclusion]:
             )
         )
     return found_all
+
+
+def _none_seen(found: Rehearsal) -> Conclusion:
+    """Say that no save was seen, how far the script got, and what may help."""
+    reached = f", up to step {found.progress.series.numbers[-1]:,}" if found.progress is not None else ""
+    options = ", ".join(one.option for one in save_options(found.numbers))
+    by_itself = found.first.asked_s is None
+    advice = (
+        "it had ended before one"
+        if by_itself
+        else f"let it save sooner ({options})"
+        if options
+        else "give it more time (--seconds), or let it save sooner"
+    )
+    return Conclusion(
+        "checkpoint",
+        f"no checkpoint was seen in {span(found.first.seen_s)}{reached}: {advice}",
+        Certainty.UNKNOWN,
+        "no file was written that is no log, table, picture or code",
+    )
 
 
 def _names(found: Rehearsal) -> list[str]:

@@ -189,6 +189,10 @@ class Rehearsed:
         self.wake.set()
 
     def _read(self, stream: IO[bytes], name: str) -> None:
+        with stream:
+            self._read_lines(stream, name)
+
+    def _read_lines(self, stream: IO[bytes], name: str) -> None:
         rest = b""
         while data := os.read(stream.fileno(), READ_BYTES):
             rest += data

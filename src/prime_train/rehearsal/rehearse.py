@@ -48,6 +48,8 @@ LOOK_S = 0.3
 SETTLED_S = 0.3
 """Seconds after the last save before the script is stopped, so that it was not stopped in it."""
 AFTER_S_MAX = 8.0
+PATIENCE = 3
+"""So many times the limit is waited for a first save, while steps are reported."""
 UNSAVED_S = 8.0
 """Seconds without a save after which the script is started again with a shorter interval, if it has one."""
 SHORT_S = 1.5
@@ -329,7 +331,7 @@ def _watch(stage: _Stage, found: Rehearsal, process: Rehearsed, *, may_shorten: 
     with a shorter interval if one is needed.
     """
     told = 0
-    while process.is_running and process.now_s() < stage.request.seconds:
+    while process.is_running and process.now_s() < _limit_s(found):
         threading.Event().wait(LOOK_S)
         found.first = process.recording
         _recognise(found)
@@ -346,6 +348,12 @@ def _watch(stage: _Stage, found: Rehearsal, process: Rehearsed, *, may_shorten: 
                 return shorter
             may_shorten = found.progress is None
     return None
+
+
+def _limit_s(found: Rehearsal) -> float:
+    """Return the seconds for which the first run is watched: longer as long as it trains and has not saved."""
+    limit_s = found.request.seconds
+    return limit_s if found.saves.saves or found.progress is None else PATIENCE * limit_s
 
 
 def _keep(stage: _Stage, found: Rehearsal, process: Rehearsed) -> None:

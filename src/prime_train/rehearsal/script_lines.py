@@ -13,8 +13,11 @@ _LOADS = re.compile(
     r"\b(?:torch\.load|pickle\.load|joblib\.load|np\.load|numpy\.load|load_state_dict|load_state|load_checkpoint|"
     r"load_weights|load_model|load_file|restore\w*|dcp\.load)\s*\("
 )
-_LOOP = re.compile(r"^\s*for\s+(?P<name>\w+)\s+in\s+(?:\w+\()?\s*(?:range|count|trange)\s*\(")
-_STEP_NAME = re.compile(r"step|epoch|iter|it$|^i$|^t$|update", re.IGNORECASE)
+_LOOP = re.compile(
+    r"^\s*(?:for\s+(?P<name>\w+)\s+in\s+(?:\w+\()?\s*(?:range|count|trange)\s*\(|while\s+(?:True|\w*(?:step|iter|epoch)\w*\s*<))"
+)
+_STEP_NAME = re.compile(r"^(?!micro|accum|inner|eval|val)\w*(?:step|epoch|iter|update)\w*$|^(?:it|i|t|e)$", re.IGNORECASE)
+_OF_CHECKPOINT = re.compile(r"ckpt|checkpoint|resum|latest|state|model|snapshot|weights|restore", re.IGNORECASE)
 _ONE_LINE_SAVE = re.compile(
     r"^(?P<indent>\s*)torch\.save\((?P<what>.+),\s*(?P<path>[\w.\[\]\"'/]+|f\"[^\"]*\"|f'[^']*'|os\.path\.join\([^()]*\))\)\s*$"
 )
@@ -44,16 +47,17 @@ def why_not_resumed(scripts: Iterable[tuple[str, str]]) -> list[str]:
                 continue
             here = ScriptLine(path, number, line)
             saves += [here] if _SAVES.search(line) else []
-            loads += [here] if _LOADS.search(line) else []
+            loads += [here] if _LOADS.search(line) and _OF_CHECKPOINT.search(line) else []
             loop = _LOOP.match(line)
-            loops += [here] if loop is not None and _STEP_NAME.search(loop["name"]) else []
+            is_training = loop is not None and (loop["name"] is None or _STEP_NAME.match(loop["name"]))
+            loops += [here] if is_training else []
     said = []
     if saves and not loads:
         said.append(f"it saves in {saves[0]}, and no line of it loads a checkpoint")
     elif loads:
         said.append(f"it loads in {loads[0]}, but not what was restored")
     if loops:
-        said.append(f"its training begins in {loops[0]}: begin there with the step of the checkpoint")
+        said.append(f"its training begins in {loops[0]}, which is where to begin with the step of the checkpoint")
     return said
 
 
