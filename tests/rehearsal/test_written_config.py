@@ -4,6 +4,7 @@ import pytest
 
 from prime_train.rehearsal.written_config import differences, in_common
 from prime_train.spec.spec import RunSpec
+from prime_train.spec.tree import Plain
 from tests import builders as b
 
 
@@ -23,7 +24,7 @@ def test_what_differs_between_two_starts_becomes_a_wildcard(first: str, second: 
     assert in_common(first, second) == found
 
 
-FOUND = {
+FOUND: dict[str, Plain] = {
     "trainer": {
         "command": "python train.py",
         "resume": "",

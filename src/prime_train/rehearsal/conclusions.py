@@ -19,7 +19,7 @@ from prime_train.rehearsal.written_config import (
     total_steps,
 )
 from prime_train.spec.checkpoint_names import EPOCH
-from prime_train.text.formatting import size, span
+from prime_train.text.formatting import size, span, usd
 
 LINE_CHARS_MAX = 160
 _MISSING_FILE = re.compile(
@@ -45,6 +45,8 @@ class Conclusion:
 
 def conclusions(found: Rehearsal) -> list[Conclusion]:
     """Return what the rehearsal has shown, in the order in which people ask."""
+    if found.is_rented:
+        return _dressed(found)
     return [
         *_ended(found),
         *_checkpoints(found),
@@ -335,7 +337,8 @@ def _dressed(found: Rehearsal) -> list[Conclusion]:
         f"prime-train ran it, lost the machine {where} with step {dressed.durable} in the bucket, rented another "
         f"one, resumed from step {dressed.resumed} and reached step {dressed.first}"
     )
-    return [Conclusion("with config", text, Certainty.SEEN, f"in {span(dressed.seconds)}")]
+    cost = f", for {usd(dressed.usd)}" if dressed.usd is not None else ""
+    return [Conclusion("with config", text, Certainty.SEEN, f"in {span(dressed.seconds)}{cost}")]
 
 
 def _figures(found: Rehearsal) -> list[Conclusion]:

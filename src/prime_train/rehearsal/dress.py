@@ -5,24 +5,31 @@ has to resume.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_train.app.embedded import control_plane
 from prime_train.app.home import Home
+from prime_train.app.interruption import uninterrupted
 from prime_train.app.temporary import temporary_home
 from prime_train.launch.code.archive import survey
 from prime_train.launch.launch import LaunchPlan, launch
+from prime_train.launch.launch_config import Checked, launch_checked
+from prime_train.launch.stop import stop_if_active
 from prime_train.rehearsal.file_watch import FileWatch
 from prime_train.rehearsal.recording import FileChange
 from prime_train.rehearsal.saves import SavesSeen, begins_save
+from prime_train.runs.figures import figures
 from prime_train.runs.run import RunState
 from prime_train.runs.store import RunRecord
 from prime_train.spec.spec import AlertSpec, HardwareSpec, HealthSpec, RunSpec
+from prime_train.text.formatting import usd as dollars
 
 INTERVAL_S = 0.5
 LOOK_S = 0.1
+SETTLE_S_MAX = 120.0
 START_S_MAX = 90.0
 """Seconds beside the script's own until a machine trains, on a busy computer."""
 HEALTH = HealthSpec(
@@ -51,6 +58,8 @@ class Dressed:
     taken_in_save: bool = False
     seconds: float = 0.0
     why: str = ""
+    usd: float | None = None
+    """What it has cost, on rented machines."""
 
     @property
     def is_good(self) -> bool:
@@ -70,12 +79,39 @@ def dressed(
     """
     began = time.monotonic()
     with temporary_home(environment, name="try", warn=say) as (home, _):
-        played = _Play(home, _adapted(spec), saves, say)
+        adapted = _adapted(spec)
+        run_id = launch(home, adapted, LaunchPlan(survey(Path(adapted.trainer.code.folder)), "")).run_id
         with control_plane(home, port=0, interval_s=INTERVAL_S):
-            found = played.play(seconds + START_S_MAX)
-    return Dressed(
-        found.durable, found.resumed, found.first, found.taken_in_save, time.monotonic() - began, found.why
-    )
+            found = _Play(home, run_id, saves, say).play(seconds + START_S_MAX)
+    return replace(found, seconds=time.monotonic() - began)
+
+
+def dressed_on_rented(home: Home, what: Checked, *, minutes: float, say: Callable[[str], None]) -> Dressed:
+    """Launch the checked config on a rented machine, end the machine once a checkpoint is durable, and tell
+    from where the next one resumed. The run is ended in any case. Raises what a launch raises.
+    """
+    began = time.monotonic()
+    run_id = launch_checked(home, what).run_id
+    say(f"launched as {run_id}, within {dollars(what.spec.budget.usd)}")
+    with _served(home):
+        play = _RentedPlay(home, run_id, SavesSeen(), say)
+        try:
+            found = play.play(60 * minutes)
+        finally:
+            with uninterrupted():
+                stop_if_active(home.store(), run_id, now=True)
+                spent = play.settled(SETTLE_S_MAX)
+    return replace(found, seconds=time.monotonic() - began, usd=spent)
+
+
+@contextmanager
+def _served(home: Home) -> Iterator[None]:
+    """Have the home served during the block: by the control plane that runs, or by one of this process."""
+    if home.is_served:
+        yield
+        return
+    with control_plane(home):
+        yield
 
 
 def _adapted(spec: RunSpec) -> RunSpec:
@@ -99,9 +135,8 @@ def _adapted(spec: RunSpec) -> RunSpec:
 class _Play:
     """One run that loses its machine."""
 
-    def __init__(self, home: Home, spec: RunSpec, saves: SavesSeen, say: Callable[[str], None]) -> None:
-        self._home, self._spec, self._saves, self._say = home, spec, saves, say
-        self._run_id = launch(home, spec, LaunchPlan(survey(Path(spec.trainer.code.folder)), "")).run_id
+    def __init__(self, home: Home, run_id: str, saves: SavesSeen, say: Callable[[str], None]) -> None:
+        self._home, self._run_id, self._saves, self._say = home, run_id, saves, say
         self._save_began = threading.Event()
 
     def play(self, seconds: float) -> Dressed:
@@ -163,6 +198,29 @@ class _Play:
         record = self._home.store().load(self._run_id)
         assert record is not None
         return record
+
+
+class _RentedPlay(_Play):
+    """One run that loses a rented machine."""
+
+    def _take(self, record: RunRecord, seconds: float) -> tuple[int, bool]:
+        """End the machine at its provider, behind the control plane's back."""
+        attempt = record.run.current_attempt
+        assert attempt is not None
+        assert attempt.pod_id is not None
+        self._home.pods().terminate(attempt.pod_id)
+        durable = self._load().lease.committed_step
+        self._say(f"ended its machine {attempt.pod_id}; step {durable} is durable")
+        return durable, False
+
+    def settled(self, seconds: float) -> float:
+        """Wait until no machine of the run is left, and return the dollars that it has cost."""
+        end_s, pause = time.monotonic() + seconds, threading.Event()
+        while not (record := self._load()).run.is_settled and time.monotonic() < end_s:
+            pause.wait(LOOK_S)
+        if not record.run.is_settled:
+            self._say(f"a machine of {self._run_id} may still be there; the control plane goes on ending it")
+        return figures(record.run, record.lease, self._home.store().now_s()).totals.usd
 
 
 def _has_durable(record: RunRecord) -> bool:

@@ -134,12 +134,19 @@ class Rehearsal:
 
     @property
     def is_proven(self) -> bool:
+        if self.is_rented:
+            return self.dressed is not None and self.dressed.is_good
         return (
             self.resumed is not None
             and self.again is not None
             and self.again.outcome is Outcome.RESUMED
             and (self.dressed is None or self.dressed.is_good)
         )
+
+    @property
+    def is_rented(self) -> bool:
+        """Whether this is a rehearsal on rented machines, which were not watched from within."""
+        return self.dressed is not None and self.dressed.usd is not None
 
     @property
     def until_second_save_s(self) -> float:

@@ -16,8 +16,12 @@ _LOADS = re.compile(
 _LOOP = re.compile(
     r"^\s*(?:for\s+(?P<name>\w+)\s+in\s+(?:\w+\()?\s*(?:range|count|trange)\s*\(|while\s+(?:True|\w*(?:step|iter|epoch)\w*\s*<))"
 )
-_STEP_NAME = re.compile(r"^(?!micro|accum|inner|eval|val)\w*(?:step|epoch|iter|update)\w*$|^(?:it|i|t|e)$", re.IGNORECASE)
-_OF_CHECKPOINT = re.compile(r"ckpt|checkpoint|resum|latest|state|model|snapshot|weights|restore", re.IGNORECASE)
+_STEP_NAME = re.compile(
+    r"^(?!micro|accum|inner|eval|val)\w*(?:step|epoch|iter|update)\w*$|^(?:it|i|t|e)$", re.IGNORECASE
+)
+_OF_CHECKPOINT = re.compile(
+    r"ckpt|checkpoint|resum|latest|state|model|snapshot|weights|restore", re.IGNORECASE
+)
 _ONE_LINE_SAVE = re.compile(
     r"^(?P<indent>\s*)torch\.save\((?P<what>.+),\s*(?P<path>[\w.\[\]\"'/]+|f\"[^\"]*\"|f'[^']*'|os\.path\.join\([^()]*\))\)\s*$"
 )
@@ -57,7 +61,9 @@ def why_not_resumed(scripts: Iterable[tuple[str, str]]) -> list[str]:
     elif loads:
         said.append(f"it loads in {loads[0]}, but not what was restored")
     if loops:
-        said.append(f"its training begins in {loops[0]}, which is where to begin with the step of the checkpoint")
+        said.append(
+            f"its training begins in {loops[0]}, which is where to begin with the step of the checkpoint"
+        )
     return said
 
 

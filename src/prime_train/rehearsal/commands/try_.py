@@ -13,13 +13,17 @@ from prime_train.exit_codes import Exit
 from prime_train.launch.commands.run import COMMAND
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from prime_train.rehearsal.conclusions import Conclusion
     from prime_train.rehearsal.outcome import Outcome
+    from prime_train.rehearsal.rehearse import Request
     from prime_train.spec.reader import Config
 
 LIMIT_S = 60.0
+RENTED_USD = 0.5
+RENTED_MINUTES = 30.0
+CHEAPEST = "cheapest"
 PAGES = "rehearsals"
 """The folder of the home with the pages of rehearsals."""
 
@@ -49,6 +53,17 @@ def try_(
             help="At the end, run the config with a control plane of its own, and take its machine away.",
         ),
     ] = True,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROVIDER",
+            help="Rehearse the config on rented machines instead, of this provider, or on the cheapest.",
+            show_default=False,
+        ),
+    ] = None,
+    rented_usd: Annotated[
+        float, typer.Option(min=0.01, max=100.0, help="With --on: most dollars that it may cost.")
+    ] = RENTED_USD,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -80,12 +95,62 @@ def try_(
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
+    if on is not None:
+        return _on_rented(config, read, request, on, rented_usd, out, as_json=as_json, say=say)
     found = rehearse(request, os.environ, say)
     outcome = outcome_of(found, read if config is not None else None, usd=usd, name=name or "")
     if dress and found.is_proven:
         outcome.dress(os.environ, say)
     page = out or Home.of(os.environ).root / PAGES / f"{outcome.name}.html"
     return _tell(outcome, config, save, page, as_json=as_json)
+
+
+def _on_rented(
+    config: Path | None,
+    read: "Config",
+    request: "Request",
+    provider: str,
+    usd: float,
+    out: Path | None,
+    *,
+    as_json: bool,
+    say: "Callable[[str], None]",
+) -> Exit:
+    """Run the config on rented machines, end one of them, and tell whether the next one resumed."""
+    from prime_train.app.home import Home
+    from prime_train.checks.report import terminal as findings
+    from prime_train.launch.allowed import Allowed
+    from prime_train.launch.launch_config import InvalidConfig, checked
+    from prime_train.rehearsal.dress import dressed_on_rented
+    from prime_train.rehearsal.outcome import outcome_of
+    from prime_train.rehearsal.rehearse import Rehearsal
+    from prime_train.spec.overrides import setting_of
+
+    if config is None:
+        raise UsageError(
+            "on rented machines a config is rehearsed, and there is none",
+            fix="write one: prime-train try --save FILE -- COMMAND, or prime-train init",
+        )
+    home = Home.of(os.environ)
+    if home.elsewhere:
+        raise UsageError(
+            f"the control plane is at {home.elsewhere}, and only its own machine can end machines behind its back",
+            fix="rehearse where the control plane runs, or without --on",
+        )
+    settings = [setting_of("budget.usd", usd, "--rented-usd")]
+    if provider != CHEAPEST:
+        settings += [
+            setting_of("hardware.provider", provider, "--on"),
+            setting_of("hardware.providers", [], "--on"),
+        ]
+    try:
+        what = checked(home, config, settings=settings, allowed=Allowed(without_rehearsal=True))
+        found = Rehearsal(request, dressed=dressed_on_rented(home, what, minutes=RENTED_MINUTES, say=say))
+    except InvalidConfig as error:
+        return findings.print_refusal(error.findings, error.sources)
+    outcome = outcome_of(found, read, usd=usd, name="")
+    page = out or home.root / PAGES / f"{outcome.name}.html"
+    return _tell(outcome, config, None, page, as_json=as_json)
 
 
 def _read(config: Path | None, command: "Sequence[str] | None", usd: float, name: str | None) -> "Config":
