@@ -41,6 +41,7 @@ from prime_train.trainers.conventions.own_scripts import (
     resume_candidates,
     scripts_of,
 )
+from prime_train.trainers.conventions.own_settings import settings_that_resume
 from prime_train.trainers.registry import TRAINERS
 
 SAVES_WANTED = 3
@@ -528,7 +529,10 @@ def _candidates(stage: _Stage, found: Rehearsal) -> list[str]:
         return [spec.trainer.resume]
     named = [spec.trainer.resume] if stage.request.names_resume else []
     from_texts = [one for _, text in found.scripts for one in resume_candidates(text)]
-    return list(dict.fromkeys([*named, "", *from_texts]))[:TRIALS_MAX]
+    from_settings = [
+        one for _, text in found.scripts for one in settings_that_resume(spec.trainer.command, text)
+    ]
+    return list(dict.fromkeys([*named, "", *from_texts, *from_settings]))[:TRIALS_MAX]
 
 
 def _kill_in_a_save(
