@@ -76,8 +76,15 @@ def _matched(series: Series, saves: SavesSeen) -> ProgressSeen:
     return ProgressSeen(series, usual, agreed if agreed >= len(offsets) - 1 else 0)
 
 
+def slack_s(series: Series) -> float:
+    """Return the seconds by which a line may seem later than a file that was written after it: never as much
+    as a step.
+    """
+    return min(SLACK_S, series.step_s * series.distance / 3)
+
+
 def _offset(series: Series, save: Save) -> int | None:
-    before = series.last_before(save.closed_s + SLACK_S)
+    before = series.last_before(save.begun_s + slack_s(series))
     return None if before is None or save.number is None else save.number - before.number
 
 

@@ -20,6 +20,7 @@ from prime_train.rehearsal.file_watch import FileWatch
 from prime_train.rehearsal.recording import FileChange, OutputLine, Recording
 from prime_train.spec.spec import RunSpec
 from prime_train.text.redaction import redacted
+from prime_train.text.shell import replacing_the_shell
 from prime_train.trainers.of_spec import trainer_for
 
 LINES_MAX = 100_000
@@ -91,7 +92,7 @@ class Rehearsed:
         self._watch.start()
         self._began = time.monotonic()
         self._process = subprocess.Popen(
-            [*walls, "/bin/sh", "-c", self.command],
+            [*walls, "/bin/sh", "-c", replacing_the_shell(self.command)],
             cwd=self.place.tree,
             env=self._environment,
             stdin=subprocess.DEVNULL,

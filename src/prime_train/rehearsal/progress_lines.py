@@ -16,15 +16,16 @@ from prime_train.rehearsal.recording import OutputLine, Recording, median
 from prime_train.trainers.log_lines import clean, unglued
 
 VALUES_MIN = 3
-SLOTS_MAX = 12
+SLOTS_MAX = 24
 TEMPLATES_MAX = 500
 STDOUT, STDERR = "stdout", "stderr"
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z0-9_.]*[A-Za-z_][A-Za-z0-9_]*=)"
+    r"(?<![A-Za-z0-9_.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z0-9_.]*[A-Za-z_][A-Za-z0-9_]*=)"
 )
 _BAR = re.compile(r"(?P<text>[^|]*?)\s*(?:\d+%)?\|[^|]*\|\s*(?P<at>[\d,]+)/(?P<total>[\d,]+)\s*\[")
 _STEP = re.compile(
-    r"(?:^|[^a-z])(?:global[ _]?)?(?:step|iter|iteration|it|update|num_timesteps|total_timesteps)s?\W*$",
+    r"(?:^|[^a-z])(?:global[ _]?)?(?:step|iter|iteration|it|update|num_timesteps|total_timesteps)s?\W*"
+    r"(?:\((?:train|training)\)\W*)?$",
     re.IGNORECASE,
 )
 _EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep)s?\W*$", re.IGNORECASE)
@@ -108,7 +109,9 @@ class Series:
     @property
     def step_s(self) -> float:
         """Seconds for one step."""
-        pairs = zip(self.values, self.values[1:], strict=False)
+        # Several processes may report the same step.
+        first = list({value.number: value for value in reversed(self.values)}.values())[::-1]
+        pairs = zip(first, first[1:], strict=False)
         return median([(b.at_s - a.at_s) / (b.number - a.number) for a, b in pairs if b.number > a.number])
 
     def last_before(self, at_s: float) -> Value | None:
@@ -255,7 +258,7 @@ def _of_text(stream: str, lines: Sequence[OutputLine]) -> list[Series]:
 
 
 def _whole(text: str) -> int:
-    return int(text.replace(",", "") or 0)
+    return int(text.replace(",", "").lstrip("+-") or 0)
 
 
 def _shape(text: str, numbers: Sequence[tuple[int, int, str]]) -> str:
@@ -290,7 +293,7 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
             Value(
                 line.at_s,
                 line.number,
-                _whole(numbers[slot][2].lstrip("+-")),
+                _whole(numbers[slot][2]),
                 _float(numbers[loss_slot][2]) if loss_slot is not None else None,
             )
             for line, numbers, _ in group.lines
@@ -298,7 +301,7 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
         total = _total(group, slot)
         counts = "epoch" if slot == epoch else "step"
         named = bool(_STEP.search(before)) or slot == epoch
-        pattern = _pattern(text, first_numbers, {slot: counts}, loss_slot)
+        pattern = _pattern(group, {slot: counts}, loss_slot)
         one = Series(
             stream, "regex", values, pattern, loss="loss" if loss_slot is not None else "", counts=counts,
             named=named, total=total, example=text,
@@ -329,14 +332,13 @@ def _starts_again(numbers: Sequence[int]) -> bool:
 
 def _over_epochs(one: Series, group: _Group, slot: int, epoch: int, loss_slot: int | None) -> Series:
     """Return the series counted on over all epochs."""
-    _, first_numbers, text = group.lines[0]
     start = min(_whole(numbers[epoch][2]) for _, numbers, _ in group.lines)
     first = 0 if start == 0 else 1
     values = tuple(
         replace(value, number=(_whole(numbers[epoch][2]) - first) * (one.total or 1) + value.number)
         for value, (_, numbers, _) in zip(one.values, group.lines, strict=True)
     )
-    pattern = _pattern(text, first_numbers, {epoch: "epoch", slot: "batch", slot + 1: "batches"}, loss_slot)
+    pattern = _pattern(group, {epoch: "epoch", slot: "batch", slot + 1: "batches"}, loss_slot)
     is_mixed = (min(one.numbers) == 0) != (first == 0)
     return replace(
         one, values=values, pattern=pattern, named=True, total=None, is_within_epoch=True, is_mixed=is_mixed
@@ -344,33 +346,49 @@ def _over_epochs(one: Series, group: _Group, slot: int, epoch: int, loss_slot: i
 
 
 def _pattern(
-    text: str, numbers: Sequence[tuple[int, int, str]], groups: Mapping[int, str], loss_slot: int | None
+    group: _Group, groups: Mapping[int, str], loss_slot: int | None
 ) -> str:
-    """Return a regular expression for the numbers that count in lines like this one, each with the text right
+    """Return a regular expression for the numbers that count in lines like these, each with the text right
     before it.
     """
+    _, numbers, text = group.lines[0]
     wanted = dict(groups)
     if loss_slot is not None:
         wanted[loss_slot] = "loss"
-    expression, past = "", -1
+    expression, past = r"^\s*" if 0 in wanted and not text[: numbers[0][0]].strip() else "", -1
     for slot in sorted(wanted):
-        start, _, number = numbers[slot]
+        start, _, _ = numbers[slot]
         before = text[numbers[slot - 1][1] if slot else 0 : start]
         if past < 0:
-            expression += _literal(
-                before if slot == 0 and len(before) <= LEAD_CHARS_MAX else _last_words(before)
-            )
+            lead = before if slot == 0 and len(before) <= LEAD_CHARS_MAX else _last_words(before)
+            expression += _literal(lead) if lead.strip() else ""
         else:
             expression += _literal(before) if past == slot - 1 else ".*?" + _literal(_last_words(before))
         if wanted[slot] == "loss":
             expression += r"(?P<loss>[-+\d.e]+|nan|inf)"
         else:
-            expression += rf"(?P<{wanted[slot]}>[\d,]+)" if "," in number else rf"(?P<{wanted[slot]}>\d+)"
+            expression += rf"(?P<{wanted[slot]}>{_digits(group, slot)})"
         past = slot
     return expression
 
 
 LEAD_CHARS_MAX = 30
+
+
+def _digits(group: _Group, slot: int) -> str:
+    """Return the expression for the number at this place: from a thousand on, it may have separators."""
+    texts = [numbers[slot][2] for _, numbers, _ in group.lines]
+    if any("," in text for text in texts):
+        return r"[\d,]+"
+    total = _total(group, slot)
+    is_plain = max(map(_whole, texts)) >= 1000 or (total is not None and "," not in _total_text(group, slot))
+    is_list = any(re.match(r",\d", text[numbers[slot][1] :]) for _, numbers, text in group.lines)
+    return r"\d+" if is_plain or is_list else r"\d[\d,]*"
+
+
+def _total_text(group: _Group, slot: int) -> str:
+    _, numbers, _ = group.lines[0]
+    return numbers[slot + 1][2]
 
 
 def _last_words(text: str) -> str:
@@ -383,7 +401,8 @@ def _literal(text: str) -> str:
     """Return the expression for this text, in which any number of spaces stands for spaces."""
     parts = [re.escape(part) for part in re.split(r"\s+", text)]
     # What follows a bracket or a sign may be padded.
-    return re.sub(r"(\\\[|:|=)$", r"\1\\s*", r"\s+".join(parts).replace(r"\s+\s+", r"\s+"))
+    expression = r"\s+".join(parts).replace(r"\s+\s+", r"\s+")
+    return re.sub(r"((?<!\\s)\\?[^\w\s\\])(?:\\s\+)?$", r"\1\\s*", expression)
 
 
 def _of_bar(stream: str, rows: Sequence[tuple[OutputLine, str, int, int]]) -> Iterator[Series]:

@@ -20,6 +20,7 @@ from prime_train.rehearsal.written_files import (
     Completed,
     FileHistory,
     history_of,
+    is_draft,
     is_no_state,
     is_text_name,
 )
@@ -119,10 +120,16 @@ class SavesSeen:
 
     @property
     def deletes_first(self) -> bool:
-        """Whether a checkpoint was deleted before the next one was complete."""
+        """Whether a checkpoint was deleted right before the next one was saved, or while it was."""
+        pairs = list(zip(self.saves, self.saves[1:], strict=False))
         return any(
             old.deleted_s is not None
-            and any(old.deleted_s < new.closed_s and old.deleted_s >= new.begun_s for new in self.saves)
+            and any(
+                # Nearer to the save that follows than to the one before.
+                before.closed_s < old.deleted_s < new.closed_s
+                and new.begun_s - old.deleted_s < (old.deleted_s - before.closed_s) / 2
+                for before, new in pairs
+            )
             for old in self.saves
         )
 
@@ -149,6 +156,7 @@ def saves_seen(recording: Recording) -> SavesSeen:
         one
         for one in history.completed
         if one.path not in history.growing and not is_no_state(one.path) and one.size > 0
+        if not is_draft(one.path)
     ]
     numbered = _numbered(files, history)
     return numbered if numbered is not None else _fixed(files, history)
@@ -193,7 +201,10 @@ def saves_like(known: SavesSeen, recording: Recording) -> list[Save]:
 
 def begins_save(known: SavesSeen, change: FileChange) -> bool:
     """Return whether this change begins a save, or goes on with one."""
-    names = re.compile("|".join(_expression(name, group=False) for name in (known.pattern, *known.also)))
+    drafts = {one.draft.rpartition("/")[2] for save in known.saves for one in save.members if one.draft}
+    expressions = [_expression(name, group=False) for name in (known.pattern, *known.also)]
+    expressions += [re.sub(r"\d+", r"\\d+", re.escape(draft)) for draft in sorted(drafts)]
+    names = re.compile("|".join(expressions))
     return (
         change.change is Change.BEGUN
         and not change.is_folder
@@ -248,12 +259,12 @@ class _Numbered:
 
 def _numbered(files: Sequence[Completed], history: FileHistory) -> SavesSeen | None:
     rows = [row for family in _families(files) if (row := _with_slot(family)) is not None]
-    rows = [row for row in rows if _is_state(row)]
-    if not rows:
-        return None
     by_unit: dict[str, list[_Numbered]] = {}
     for row in rows:
-        by_unit.setdefault(row.unit, []).append(row)
+        if _is_state(row):
+            by_unit.setdefault(row.unit, []).append(row)
+    if not by_unit:
+        return None
     sizes = {
         unit: sum(max(one.size for *_, one in row.files) for row in found) for unit, found in by_unit.items()
     }
@@ -271,8 +282,13 @@ def _numbered(files: Sequence[Completed], history: FileHistory) -> SavesSeen | N
             and len(theirs & numbers) >= max(1, len(numbers) - 1)
         ):
             group.append(unit)
+    for row in rows:
+        if not _is_state(row) and _is_text_of(row, parent, _saves(by_unit[main], by_unit[main], history)):
+            by_unit.setdefault(row.unit, []).append(row)
+            group.append(row.unit)
     group.sort(key=lambda unit: min(one.order for row in by_unit[unit] for *_, one in row.files))
-    main = group[0] if len(group) > 1 and not any(row.inside for row in by_unit[main]) else main
+    states = [unit for unit in group if any(_is_state(row) for row in by_unit[unit])]
+    main = states[0] if not any(row.inside for row in by_unit[main]) else main
     others = tuple(unit for unit in by_unit if unit not in group)
     return _seen(main, group, by_unit, history, files, others)
 
@@ -359,6 +375,21 @@ def _is_state(row: _Numbered) -> bool:
     """Return whether the files may be state: short texts alone are none."""
     return bool(row.inside) or not all(
         is_text_name(one.path) and one.text is not None for *_, one in row.files
+    )
+
+
+def _is_text_of(row: _Numbered, parent: str, saves: Sequence[Save]) -> bool:
+    """Return whether these texts are written with the saves, each beside the one of its number."""
+    by_number = {save.number: save for save in saves}
+    is_with_each = {number for number, *_ in row.files} >= set(by_number) - {saves[-1].number}
+    return (
+        is_with_each
+        and str(PurePosixPath(row.unit).parent) == parent
+        and all(
+            number in by_number
+            and by_number[number].begun_s - GAP_S <= one.begun_s <= by_number[number].closed_s + GAP_S
+            for number, _, one in row.files
+        )
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from prime_train.rehearsal.chosen_progress import SLACK_S, ProgressSeen
+from prime_train.rehearsal.chosen_progress import ProgressSeen, slack_s
 from prime_train.rehearsal.process import Place, Rehearsed
 from prime_train.rehearsal.progress_lines import file_of
 from prime_train.rehearsal.recording import OutputLine, Recording
@@ -128,9 +128,9 @@ class Trials:
         """Return the completed steps of a save: by its name, or by what had been reported when it closed.
         `resumed`: the step from which that start had resumed.
         """
-        # A line may be read a moment after the file that was written next, but not a whole step later.
-        slack_s = min(SLACK_S, self.progress.series.step_s / 3)
-        before = max((row.step for at_s, row in reports if at_s <= save.closed_s + slack_s), default=resumed)
+        # What is saved by a thread is of the step at which that began.
+        until_s = save.begun_s + slack_s(self.progress.series)
+        before = max((row.step for at_s, row in reports if at_s <= until_s), default=resumed)
         if save.number is None:
             return before
         return save.number + 1 - self.progress.first if self.counts_epochs else save.number

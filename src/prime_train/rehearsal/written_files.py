@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from prime_train.rehearsal.recording import Change, FileChange, Recording
+from prime_train.spec.checkpoint_names import DRAFTS
 
 _LOGS = (
     ".csv",
@@ -113,7 +114,8 @@ def _moved(
     """Give what was moved its new name: a file, or all files of a folder."""
     if not one.is_folder:
         before = last.pop(one.came_from, None)
-        found.completed = [done for done in found.completed if done is not before]
+        if one.came_from:  # whatever had that name was a draft
+            found.completed = [done for done in found.completed if done.path != one.came_from]
         begun_s = before.begun_s if before is not None else one.at_s
         whole = replace(_completed(one, begun_s), draft=one.came_from)
         found.completed.append(whole)
@@ -125,7 +127,7 @@ def _moved(
             path = one.path + "/" + done.path[len(prefix) :]
             last.pop(done.path)
             found.completed[number] = last[path] = replace(
-                done, path=path, closed_s=one.at_s, draft=done.path
+                done, path=path, closed_s=one.at_s, draft=one.came_from
             )
     for path in [path for path in begun if one.came_from and path.startswith(prefix)]:
         begun[one.path + "/" + path[len(prefix) :]] = begun.pop(path)
@@ -148,6 +150,13 @@ def is_no_state(path: str) -> bool:
     """Return whether a file of this name is never what a trainer resumes from: code, pictures, logs."""
     name = PurePosixPath(path).name.lower()
     return name.endswith((*_MEDIA, *_OTHERS, *_LOGS)) or _TFEVENTS in name
+
+
+def is_draft(path: str) -> bool:
+    """Return whether the file, or a folder that it is in, has a name under which trainers write what they
+    rename afterwards.
+    """
+    return any(part.endswith(DRAFTS) for part in PurePosixPath(path).parts)
 
 
 def is_text_name(path: str) -> bool:
