@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import median
 from prime_train.rehearsal.rehearse import Rehearsal
 from prime_train.rehearsal.saves import distances
@@ -64,7 +65,9 @@ def _checkpoints(found: Rehearsal) -> list[Conclusion]:
     names = ", ".join((saves.pattern, *saves.also))
     seen = f"{count} save{'' if count == 1 else 's'}: {', '.join(_names(found))}"
     several = count >= 3
-    if saves.is_in_place:
+    if saves.is_in_place and count == 1:
+        text = f"one {what} of a fixed name, saved once: {_path(found, names)}"
+    elif saves.is_in_place:
         text = f"one {what} of a fixed name, {'replaced' if saves.is_renamed else 'overwritten'} at each save: {_path(found, names)}"
     elif saves.also:
         text = f"{1 + len(saves.also)} files of one number: {_path(found, names)}"
@@ -171,6 +174,19 @@ def _beside(found: Rehearsal) -> list[Conclusion]:
 def _progress(found: Rehearsal) -> list[Conclusion]:
     progress = found.progress
     if progress is None:
+        others = series_in(found.first)
+        rough = next((one for one in others if one.is_abbreviated), None)
+        if rough is not None:
+            text = "its lines say the step only roughly: write the whole number into a line, or into a table"
+            return [
+                Conclusion("progress", text, Certainty.UNKNOWN, f"such as {rough.example[:LINE_CHARS_MAX]!r}")
+            ]
+        named = next((one for one in others if one.named), None)
+        if named is not None and found.saves.numbers:
+            text = "no line says the number that is in the names of its checkpoints"
+            return [
+                Conclusion("progress", text, Certainty.UNKNOWN, f"only {named.example[:LINE_CHARS_MAX]!r}")
+            ]
         return [
             Conclusion(
                 "progress",

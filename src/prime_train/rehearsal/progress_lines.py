@@ -85,8 +85,12 @@ class Series:
     is_mixed: bool = False
     """Epochs are counted from 0 and their batches from 1, or the other way round, which no config can say."""
     example: str = ""
+    lead: str = ""
+    """The word before the number in lines of text."""
     header: str = ""
     """The first line of a table."""
+    is_abbreviated: bool = False
+    """From a thousand on, the lines say the number only roughly, such as 1.5K."""
 
     @property
     def numbers(self) -> list[int]:
@@ -142,7 +146,7 @@ def series_in(recording: Recording) -> list[Series]:
             found += _of_objects(stream, objects)
         are_objects = {line.number for line, _ in objects}
         found += _of_text(stream, [line for line in lines if line.number not in are_objects])
-    return [one for one in found if _rises(one)]
+    return [one for one in _without_abbreviated(found) if _rises(one)]
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -280,6 +284,9 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
     for slot, before, after in slots:
         if slot == loss_slot or after == "%" or _NEVER.search(before):
             continue
+        if after in _THOUSANDS and _STEP.search(before):
+            yield _abbreviated(stream, group, slot, before)
+            continue
         whole = all(
             "." not in numbers[slot][2] and "e" not in numbers[slot][2].lower()
             for _, numbers, _ in group.lines
@@ -304,11 +311,31 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
         pattern = _pattern(group, {slot: counts}, loss_slot)
         one = Series(
             stream, "regex", values, pattern, loss="loss" if loss_slot is not None else "", counts=counts,
-            named=named, total=total, example=text,
+            named=named, total=total, example=text, lead=_last_words(before).strip(),
         )  # fmt: skip
         if epoch is not None and slot != epoch and total is not None and _starts_again(one.numbers):
             yield _over_epochs(one, group, slot, epoch, loss_slot)
         yield one
+
+
+_THOUSANDS = frozenset("kKmM")
+
+
+def _abbreviated(stream: str, group: _Group, slot: int, before: str) -> Series:
+    values = tuple(
+        Value(line.at_s, line.number, round(1000 * (_float(numbers[slot][2]) or 0)))
+        for line, numbers, _ in group.lines
+    )
+    return Series(
+        stream, "regex", values, key=_last_words(before).strip(), named=True, is_abbreviated=True,
+        example=group.lines[0][2],
+    )  # fmt: skip
+
+
+def _without_abbreviated(found: Sequence[Series]) -> list[Series]:
+    """Return the series without those that go on as abbreviated ones."""
+    names = {one.key for one in found if one.is_abbreviated}
+    return [one for one in found if one.is_abbreviated or one.lead not in names]
 
 
 def _total(group: _Group, slot: int) -> int | None:
@@ -345,9 +372,7 @@ def _over_epochs(one: Series, group: _Group, slot: int, epoch: int, loss_slot: i
     )
 
 
-def _pattern(
-    group: _Group, groups: Mapping[int, str], loss_slot: int | None
-) -> str:
+def _pattern(group: _Group, groups: Mapping[int, str], loss_slot: int | None) -> str:
     """Return a regular expression for the numbers that count in lines like these, each with the text right
     before it.
     """

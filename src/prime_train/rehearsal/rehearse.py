@@ -4,31 +4,29 @@ what it had saved, until it is known how it saves, reports and resumes.
 
 import re
 import shutil
+import signal
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.code.archive import survey
-from prime_train.rehearsal.chosen_progress import ProgressSeen, chosen
+from prime_train.rehearsal.chosen_progress import ProgressSeen, by_names, chosen, slack_s
 from prime_train.rehearsal.options import Number, numbers_of, save_options, with_number
 from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_not_walled
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import FileChange, Recording
+from prime_train.rehearsal.resume_arguments import arguments_to_try
 from prime_train.rehearsal.saves import Save, SavesSeen, begins_save, saves_like, saves_seen
 from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore, same_losses
 from prime_train.rehearsal.written_files import history_of
 from prime_train.spec.spec import RunSpec
-from prime_train.trainers.conventions.own_scripts import (
-    SCRIPT_BYTES_MAX,
-    resume_candidates,
-    scripts_of,
-)
+from prime_train.trainers.conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
 from prime_train.trainers.registry import TRAINERS
 
 SAVES_WANTED = 3
@@ -41,7 +39,10 @@ UNSAVED_S = 8.0
 SHORT_S = 1.5
 """Seconds that a shorter interval is to last."""
 STOP_S_MAX = 30.0
-TRIALS_MAX = 6
+TRIALS_MAX = 10
+QUICK_SAVES_MAX = 3
+TRIALS_S_MAX = 45.0
+"""Seconds after which no other arguments are tried."""
 SCRIPTS_MAX = 50
 
 
@@ -124,7 +125,7 @@ def rehearse(request: Request, own: Mapping[str, str], say: Say) -> Rehearsal:
         found = Rehearsal(request)
         stage.set_up()
         _observe(stage, found)
-        if found.saves.saves and found.progress is not None:
+        if found.saves.saves:
             _prove(stage, found)
         found.seconds = time.monotonic() - began
         return found
@@ -258,9 +259,8 @@ def _observe(stage: _Stage, found: Rehearsal) -> None:
     process.close()
     found.first = process.recording
     _recognise(found)
-    found.saved_on_stop = found.first.asked_s is not None and any(
-        save.begun_s >= found.first.asked_s for save in found.saves.saves[before:]
-    )
+    _keep_last(stage, found, process)
+    found.saved_on_stop = _has_saved_on_stop(found.first, found.saves, found.saves.saves[before:])
 
 
 def _watch(stage: _Stage, found: Rehearsal, process: Rehearsed, *, may_shorten: bool) -> Number | None:
@@ -296,6 +296,29 @@ def _keep(stage: _Stage, found: Rehearsal, process: Rehearsed) -> None:
         found.kept = aside.kept
 
 
+def _keep_last(stage: _Stage, found: Rehearsal, process: Rehearsed) -> None:
+    """Copy what could not be copied while the script ran, if it was not deleted since."""
+    aside = _Aside(stage.folder / f"aside-{stage.count}", found.saves)
+    aside.kept, aside.count = found.kept, len(found.kept)
+    aside.keep_last(process)
+    found.kept = aside.kept
+
+
+def _has_saved_on_stop(recording: Recording, saves: SavesSeen, later: Sequence[Save]) -> bool:
+    """Return whether the script saved because it was asked to end, and not because a save was due just then."""
+    asked_s = recording.asked_s
+    after = [save for save in later if asked_s is not None and save.begun_s >= asked_s]
+    if not after:
+        return False
+    is_due = saves.every > 0 and after[0].number in {
+        one.number + saves.every for one in saves.saves if one.number
+    }
+    return recording.code != ENDED_BY_SIGTERM or not is_due
+
+
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+
+
 def lowered_spec(found: Rehearsal) -> RunSpec:
     """Return the run with the shorter interval between saves, if it needed one."""
     spec = found.request.spec
@@ -311,7 +334,13 @@ def _recognise(found: Rehearsal) -> None:
 
 
 def _has_gone_on(found: Rehearsal, now_s: float) -> bool:
-    saves = found.saves.saves
+    saves, progress = found.saves.saves, found.progress
+    # The checkpoint that is tried must be of a later step than the first that was reported.
+    if (
+        progress is not None
+        and len({v.number for v in progress.series.values if v.at_s < saves[-2].begun_s}) < 2
+    ):
+        return False
     apart = min((b.closed_s - a.closed_s for a, b in zip(saves, saves[1:], strict=False)), default=0.0)
     return now_s - saves[-1].closed_s >= max(SETTLED_S, min(apart / 2, AFTER_S_MAX))
 
@@ -332,14 +361,18 @@ def _shorter(found: Rehearsal) -> Number | None:
 
 
 def _prove(stage: _Stage, found: Rehearsal) -> None:
-    progress = found.progress
-    assert progress is not None
+    progress = found.progress or by_names(found.saves)
+    if progress is None:
+        found.why_open = "no step is known: neither a line nor the name of a checkpoint has one"
+        return
+    if _is_only_at_the_end(found):
+        found.why_open = "it saved only once, at its end, from where nothing is left to be trained"
+        return
     trials = Trials(lowered_spec(found), stage.fresh, stage.running, found.saves, progress)
-    reports = trials.reports(found.first)
+    trials.first_reports = reports = trials.reports(found.first)
     if not reports:
         found.why_open = "no step was read"
         return
-    trials.first_s, trials.started_at = reports[0][0], reports[0][1].step
     found.steps_of_saves = [trials.step_of(save, reports) for save in found.saves.saves]
     # The last but one, so that the steps after it were seen without an interruption, too.
     save, source = found.kept[-2:][0] if found.kept else (None, None)
@@ -351,6 +384,13 @@ def _prove(stage: _Stage, found: Rehearsal) -> None:
     if process is None:
         return
     _kill_in_a_save(stage, found, trials, process, reports)
+
+
+def _is_only_at_the_end(found: Rehearsal) -> bool:
+    """Return whether the script ended by itself, and saved only after its last step."""
+    saves, series = found.saves.saves, found.progress.series if found.progress is not None else None
+    has_ended = found.first.asked_s is None and found.first.killed_s is None
+    return has_ended and series is not None and saves[0].begun_s + slack_s(series) >= series.values[-1].at_s
 
 
 def _between_reports(reports: Sequence[tuple[float, object]]) -> float:
@@ -367,6 +407,21 @@ class _Aside:
         self._folder, self._saves = folder, saves
         self.count = 0
         self.kept: list[tuple[Save, Path]] = []
+
+    def keep_last(self, process: Rehearsed) -> None:
+        """Copy the last saves of a process that has ended, as far as they are still there."""
+        if self._saves.is_in_place:
+            self.keep(process)
+            return
+        kept = {save.path for save, _ in self.kept}
+        for save in saves_like(self._saves, process.recording)[-2:]:
+            if save.path not in kept and save.deleted_s is None:
+                self.count += 1
+                target = self._folder / f"save-{self.count}"
+                with suppress(OSError):
+                    restore(save, self._saves, process.place.tree, target)
+                    self.kept.append((save, target))
+        self.kept.sort(key=lambda row: row[0].closed_s)
 
     def keep(self, process: Rehearsed) -> None:
         """Copy the newest save if it is complete and was not kept yet."""
@@ -410,7 +465,10 @@ def _first_that_resumes(
     limit_s: float,
 ) -> Rehearsed | None:
     restored = trials.step_of(save, trials.reports(found.first))
+    end_s = time.monotonic() + TRIALS_S_MAX
     for arguments in _candidates(stage, found):
+        if time.monotonic() > end_s:
+            break
         shown = f"with {arguments}" if arguments else "with nothing added to its command"
         stage.say(f"starting it in a new folder with the checkpoint of step {restored}, {shown}")
         process = trials.start(arguments, save, source)
@@ -428,8 +486,7 @@ def _candidates(stage: _Stage, found: Rehearsal) -> list[str]:
         return [spec.trainer.resume]
     texts = stage.texts()
     named = [spec.trainer.resume] if stage.request.names_resume else []
-    from_texts = [one for text in texts for one in resume_candidates(text)]
-    return list(dict.fromkeys([*named, "", *from_texts]))[:TRIALS_MAX]
+    return list(dict.fromkeys([*named, *arguments_to_try(texts, found.saves.folder)]))[:TRIALS_MAX]
 
 
 def _kill_in_a_save(
@@ -454,7 +511,13 @@ def _kill_in_a_save(
             hit.set()
 
     process.on_change(kill)
-    while process.is_running and process.now_s() < limit_s and not hit.is_set():
+    # A save may be too quick to be hit.
+    while (
+        process.is_running
+        and process.now_s() < limit_s
+        and not hit.is_set()
+        and aside.count < QUICK_SAVES_MAX
+    ):
         process.wake.wait(0.05)
         process.wake.clear()
         aside.keep(process)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from prime_train.rehearsal.chosen_progress import ProgressSeen, slack_s
+from prime_train.rehearsal.chosen_progress import BY_NAMES, ProgressSeen, slack_s
 from prime_train.rehearsal.process import Place, Rehearsed
 from prime_train.rehearsal.progress_lines import file_of
 from prime_train.rehearsal.recording import OutputLine, Recording
-from prime_train.rehearsal.saves import Save, SavesSeen
+from prime_train.rehearsal.saves import Save, SavesSeen, saves_like
 from prime_train.spec.checkpoint_names import EPOCH, fixed_part
 from prime_train.spec.spec import ProgressSpec, RunSpec
 
@@ -22,6 +22,8 @@ from prime_train.trainers.log_lines import unglued
 from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.progress import Progress, reader_for
 
+LEARNED = 4.0
+"""How many times nearer a loss must be to that of the checkpoint than to that of a first start."""
 LOSS_SAME = 1e-6
 """Relative difference of two losses that count as the same, as far as lines show digits."""
 
@@ -29,6 +31,9 @@ LOSS_SAME = 1e-6
 class Outcome(Enum):
     RESUMED = "resumed"
     STARTED_OVER = "started over"
+    COUNTED_ANEW = "loaded it, as its loss says, but counts from the beginning again"
+    UNCLEAR = "reported a number with which a new start begins, too"
+    ELSEWHERE = "went on with another step"
     FAILED = "failed"
     SILENT = "reported no step"
 
@@ -107,8 +112,7 @@ def _without_numbers(path: str) -> str:
 @dataclass
 class Trials:
     """Starts the run in new trees. `fresh`: makes a new place with the code in it, and nothing else.
-    `running`: starts a command line in a place. `first_s`: the seconds after which the first attempt had
-    reported its first step.
+    `running`: starts a command line in a place.
     """
 
     spec: RunSpec
@@ -116,9 +120,24 @@ class Trials:
     running: Callable[[str, Place], Rehearsed]
     saves: SavesSeen
     progress: ProgressSeen
-    first_s: float = 0.0
-    started_at: int = 0
-    """The first step that the first attempt reported."""
+    first_reports: Sequence[tuple[float, Progress]] = ()
+    """What the first attempt reported."""
+
+    @property
+    def first_s(self) -> float:
+        """Seconds until the first attempt reported a step."""
+        return next((at_s for at_s, _ in self.first_reports), 0.0)
+
+    @property
+    def started_at(self) -> int:
+        """The first step that the first attempt reported."""
+        return next((row.step for _, row in self.first_reports if row.step > 0), 0)
+
+    @property
+    def report_every(self) -> int:
+        """The most steps that passed without a report in the first attempt."""
+        steps = list(dict.fromkeys(row.step for _, row in self.first_reports))
+        return max((b - a for a, b in zip(steps, steps[1:], strict=False)), default=1)
 
     @property
     def counts_epochs(self) -> bool:
@@ -149,7 +168,12 @@ class Trials:
         return self.running(line_of(spec, place.tree, number=save.number or 0, path=path), place)
 
     def reports(self, recording: Recording) -> list[tuple[float, Progress]]:
-        """Return what the agent would read of this recording."""
+        """Return what the agent would read of this recording; of a script that reports nothing, the numbers
+        of its saves.
+        """
+        if self.progress.series.kind == BY_NAMES:
+            saves = saves_like(self.saves, recording)
+            return [(save.closed_s, Progress(save.number)) for save in saves if save.number is not None]
         return reports_in(
             list(recording.lines),
             progress_of(self.progress),
@@ -175,22 +199,43 @@ class Trials:
         if not process.is_running:
             process.close()
             reports = self.reports(process.recording)
-        first = next((row.step for _, row in reports if row.step > 0), None)
+        first = next((row for _, row in reports if row.step > 0), None)
         outcome = self._outcome(first, restored, process)
         tried = Tried(
-            arguments, outcome, restored, first, _line(process, outcome), process.recording, tuple(reports)
+            arguments,
+            outcome,
+            restored,
+            first.step if first is not None else None,
+            _line(process, outcome),
+            process.recording,
+            tuple(reports),
         )
         if outcome is not Outcome.RESUMED:
             process.close()
         return tried
 
-    def _outcome(self, first: int | None, restored: int, process: Rehearsed) -> Outcome:
+    def _outcome(self, first: Progress | None, restored: int, process: Rehearsed) -> Outcome:
         if first is None:
             return Outcome.FAILED if not process.is_running and process.recording.code else Outcome.SILENT
-        every = self.progress.series.distance if not self.progress.series.is_within_epoch else 1
-        if restored <= first <= restored + max(2, every + 1):
+        every = self.report_every
+        if first.step <= self.started_at and restored <= self.started_at:
+            return Outcome.UNCLEAR
+        if restored <= first.step <= restored + max(2, every + 1):
             return Outcome.RESUMED
-        return Outcome.STARTED_OVER if first <= self.started_at + every else Outcome.FAILED
+        if first.step > self.started_at + every:
+            return Outcome.ELSEWHERE
+        return Outcome.COUNTED_ANEW if self._has_learned(first, restored) else Outcome.STARTED_OVER
+
+    def _has_learned(self, first: Progress, restored: int) -> bool:
+        """Return whether the loss of a start that counts from its beginning is like that of the checkpoint,
+        and unlike that of a first start.
+        """
+        losses = [(row.step, row.loss) for _, row in self.first_reports if row.loss is not None]
+        if first.loss is None or not losses:
+            return False
+        new = min(losses, key=lambda one: abs(one[0] - first.step))[1]
+        trained = min(losses, key=lambda one: abs(one[0] - restored))[1]
+        return abs(first.loss - trained) * LEARNED < abs(first.loss - new)
 
 
 def restore(save: Save, saves: SavesSeen, source: Path, target: Path) -> None:

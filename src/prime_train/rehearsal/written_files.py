@@ -113,15 +113,20 @@ def _moved(
 ) -> None:
     """Give what was moved its new name: a file, or all files of a folder."""
     if not one.is_folder:
-        before = last.pop(one.came_from, None)
-        if one.came_from:  # whatever had that name was a draft
-            found.completed = [done for done in found.completed if done.path != one.came_from]
-        begun_s = before.begun_s if before is not None else one.at_s
+        last.pop(one.came_from, None)
+        # Whatever had that name since it was moved away last was a draft.
+        drafts = [done for done in found.completed if one.came_from and done.path == one.came_from]
+        found.completed = [done for done in found.completed if done not in drafts]
+        begun_s = min((done.begun_s for done in drafts), default=one.at_s)
         whole = replace(_completed(one, begun_s), draft=one.came_from)
         found.completed.append(whole)
         last[one.path] = whole
         return
     prefix = one.came_from + "/"
+    found.completed = [
+        replace(done, draft=one.came_from) if one.came_from and done.draft.startswith(prefix) else done
+        for done in found.completed
+    ]
     for number, done in enumerate(found.completed):
         if one.came_from and done.path.startswith(prefix) and done.path in last:
             path = one.path + "/" + done.path[len(prefix) :]

@@ -8,7 +8,9 @@ import time
 import zipfile
 
 os.makedirs("logs/models", exist_ok=True)
-found = [int(re.findall(r"\d+", name)[0]) for name in os.listdir("logs/models") if name.endswith("_steps.zip")]
+found = [
+    int(re.findall(r"\d+", name)[0]) for name in os.listdir("logs/models") if name.endswith("_steps.zip")
+]
 steps, weights = 0, [0.0] * 800
 if found:
     steps = max(found)

@@ -16,7 +16,9 @@ while step < total:
     weights[step % 900] += 1.0
     time.sleep(0.04)
     step += 1
-    sys.stderr.write(f"\rTraining: {100 * step // total:3d}%|{'#' * (10 * step // total):<10}| {step}/{total} [00:0{step % 10}<00:09, 24.9it/s]")
+    sys.stderr.write(
+        f"\rTraining: {100 * step // total:3d}%|{'#' * (10 * step // total):<10}| {step}/{total} [00:0{step % 10}<00:09, 24.9it/s]"
+    )
     sys.stderr.flush()
     if step % 20 == 0:
         for old in sorted(path for path in root.glob("[0-9]*"))[:-1]:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 folder = Path("outputs/checkpoint")
 if "RANK" not in os.environ:
-    workers = [subprocess.Popen([sys.executable, __file__], env={**os.environ, "RANK": str(r)}) for r in range(2)]
+    workers = [
+        subprocess.Popen([sys.executable, __file__], env={**os.environ, "RANK": str(r)}) for r in range(2)
+    ]
     sys.exit(max(worker.wait() for worker in workers))
 rank = int(os.environ["RANK"])
 found = [int(path.parent.name[5:]) for path in folder.glob("step-*/.metadata")]
@@ -25,7 +27,10 @@ while step < 200:
     time.sleep(0.04)
     step += 1
     if step == 1 or step % 5 == 0:
-        print(f"[rank{rank}]:\x1b[36m[titan] {time.strftime('%Y-%m-%d %H:%M:%S')},123 - root - INFO - \x1b[31mstep: {step:2}  \x1b[32mloss: {8 * math.exp(-step / 60):7.4f}  \x1b[34mtps: 1,234  \x1b[36mtflops: 1.20  \x1b[35mmfu: 3.10%\x1b[39m", flush=True)
+        print(
+            f"[rank{rank}]:\x1b[36m[titan] {time.strftime('%Y-%m-%d %H:%M:%S')},123 - root - INFO - \x1b[31mstep: {step:2}  \x1b[32mloss: {8 * math.exp(-step / 60):7.4f}  \x1b[34mtps: 1,234  \x1b[36mtflops: 1.20  \x1b[35mmfu: 3.10%\x1b[39m",
+            flush=True,
+        )
     if step % 20 == 0:
         unit = folder / f"step-{step}"
         unit.mkdir(parents=True, exist_ok=True)

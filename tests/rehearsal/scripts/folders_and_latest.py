@@ -32,7 +32,10 @@ while step < a.train_iters:
     if step % a.save_interval == 0:
         folder = Path(a.save) / f"global_step{step}"
         folder.mkdir(parents=True)
-        for name in ("zero_pp_rank_0_mp_rank_00_optim_states.pt", "zero_pp_rank_1_mp_rank_00_optim_states.pt"):
+        for name in (
+            "zero_pp_rank_0_mp_rank_00_optim_states.pt",
+            "zero_pp_rank_1_mp_rank_00_optim_states.pt",
+        ):
             (folder / name).write_bytes(pickle.dumps(weights * 2))
         (folder / "mp_rank_00_model_states.pt").write_bytes(pickle.dumps((weights, step)))
         (Path(a.save) / "latest").write_text(folder.name)

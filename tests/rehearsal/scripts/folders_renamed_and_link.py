@@ -15,10 +15,17 @@ while step < 150:
     weights[step % 900] += 0.5
     time.sleep(0.04)
     step += 1
-    print(f"[step={step}/150,epoch=1]\n    train/CrossEntropyLoss={2 * math.exp(-step / 70):.4f}\n    throughput/total_tokens=16,{step % 1000:03d}", flush=True)
+    print(
+        f"[step={step}/150,epoch=1]\n    train/CrossEntropyLoss={2 * math.exp(-step / 70):.4f}\n    throughput/total_tokens=16,{step % 1000:03d}",
+        flush=True,
+    )
     if step % 15 == 0:
         draft = save_folder / f"step{step}-tmp"
-        for name, value in (("model/shard0.bin", weights), ("optim/shard0.bin", weights * 2), ("train/rank0.pt", (weights, step))):
+        for name, value in (
+            ("model/shard0.bin", weights),
+            ("optim/shard0.bin", weights * 2),
+            ("train/rank0.pt", (weights, step)),
+        ):
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).write_bytes(pickle.dumps(value))
             time.sleep(0.02)

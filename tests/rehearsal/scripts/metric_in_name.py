@@ -11,7 +11,10 @@ p = argparse.ArgumentParser()
 p.add_argument("--epochs", type=int, default=40)
 p.add_argument("--ckpt", default=None, help="path of a checkpoint to continue training from")
 a = p.parse_args()
-out = Path("runs") / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{random.choice(['brisk', 'calm', 'deft'])}-{random.choice(['owl', 'fox', 'elk'])}-{random.randrange(99)}"
+out = (
+    Path("runs")
+    / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{random.choice(['brisk', 'calm', 'deft'])}-{random.choice(['owl', 'fox', 'elk'])}-{random.randrange(99)}"
+)
 out.mkdir(parents=True)
 first, weights, mine = 0, [0.0] * 900, []
 if a.ckpt:

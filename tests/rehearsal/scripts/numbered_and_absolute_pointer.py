@@ -8,7 +8,9 @@ import time
 
 p = argparse.ArgumentParser()
 p.add_argument("--work-dir", default="work_dirs/retina")
-p.add_argument("--resume", action="store_true", help="resume from the latest checkpoint in the work_dir automatically")
+p.add_argument(
+    "--resume", action="store_true", help="resume from the latest checkpoint in the work_dir automatically"
+)
 a = p.parse_args()
 work_dir = os.path.abspath(a.work_dir)
 os.makedirs(work_dir, exist_ok=True)
@@ -26,7 +28,10 @@ while it < 150:
     it += 1
     if it % 5 == 0:
         now = time.strftime("%m/%d %H:%M:%S")
-        print(f"{now} - mmengine - INFO - Iter(train) [{it:>6}/150]  base_lr: 1.0e-02 lr: 9.9e-03  eta: 0:00:0{it % 10}  time: 0.0402  data_time: 0.0012  memory: 123  loss: {2 * math.exp(-it / 60):.4f}  loss_cls: 0.31", flush=True)
+        print(
+            f"{now} - mmengine - INFO - Iter(train) [{it:>6}/150]  base_lr: 1.0e-02 lr: 9.9e-03  eta: 0:00:0{it % 10}  time: 0.0402  data_time: 0.0012  memory: 123  loss: {2 * math.exp(-it / 60):.4f}  loss_cls: 0.31",
+            flush=True,
+        )
     if it % 15 == 0:
         path = os.path.join(work_dir, f"iter_{it}.pth")
         with open(path, "wb") as file:

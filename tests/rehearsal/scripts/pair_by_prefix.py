@@ -32,7 +32,9 @@ while step < 200:
         log.info("Losses: %s, step: %s, lr: 0.0001", [round(2 * math.exp(-step / 90), 4), 0.5], step)
     if step % 20 == 0 and step > 0:
         for prefix, net in nets.items():
-            log.info("Saving model and optimizer state at iteration %s to logs/44k/%s_%s.pth", step, prefix, step)
+            log.info(
+                "Saving model and optimizer state at iteration %s to logs/44k/%s_%s.pth", step, prefix, step
+            )
             with open(f"logs/44k/{prefix}_{step}.pth", "wb") as file:
                 pickle.dump((net, step), file)
             old = f"logs/44k/{prefix}_{step - 60}.pth"
