@@ -300,7 +300,7 @@ def _figures(found: Rehearsal) -> list[Conclusion]:
         said.append(f"{_short(step_s)} a {unit}")
     if found.saves.saves:
         every = every_seen(found)
-        said.append(f"{size((median([save.size for save in found.saves.saves])))} a checkpoint")
+        said.append(f"{size(median([save.size for save in found.saves.saves]))} a checkpoint")
         said.append(f"{_short(found.saves.save_s)} a save" + (f", each {every:,}" if every else ""))
     if found.first.peak_bytes:
         said.append(f"{size(found.first.peak_bytes)} of memory")

@@ -6,6 +6,7 @@ steps, beside a word such as step, may be the step; what the checkpoints are num
 """
 
 import csv
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -115,7 +116,7 @@ class Series:
         """Seconds for one step."""
         # Several processes may report the same step.
         first = list({value.number: value for value in reversed(self.values)}.values())[::-1]
-        pairs = zip(first, first[1:], strict=False)
+        pairs = itertools.pairwise(first)
         return median([(b.at_s - a.at_s) / (b.number - a.number) for a, b in pairs if b.number > a.number])
 
     def last_before(self, at_s: float) -> Value | None:
@@ -354,7 +355,7 @@ def _total(group: _Group, slot: int) -> int | None:
 
 
 def _starts_again(numbers: Sequence[int]) -> bool:
-    return any(b < a for a, b in zip(numbers, numbers[1:], strict=False))
+    return any(b < a for a, b in itertools.pairwise(numbers))
 
 
 def _over_epochs(one: Series, group: _Group, slot: int, epoch: int, loss_slot: int | None) -> Series:
@@ -462,7 +463,7 @@ def _rises(series: Series) -> bool:
     numbers = series.numbers
     if len(numbers) < VALUES_MIN - 1 or len(set(numbers)) < VALUES_MIN - 1:
         return False
-    steps = [b - a for a, b in zip(numbers, numbers[1:], strict=False)]
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
     is_epoch = series.counts == "epoch"
     return all(step >= 0 for step in steps) and (
         is_epoch or sum(step > 0 for step in steps) * 3 >= len(steps)

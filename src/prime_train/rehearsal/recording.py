@@ -3,6 +3,7 @@
 Times are seconds since the process was started. Paths are relative to its working tree.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ class Recording:
 
 def is_even(numbers: Sequence[int]) -> bool:
     """Return whether the numbers rise by one and the same distance."""
-    return len(numbers) > 1 and len({b - a for a, b in zip(numbers, numbers[1:], strict=False)}) == 1
+    return len(numbers) > 1 and len({b - a for a, b in itertools.pairwise(numbers)}) == 1
 
 
 def median(values: Sequence[float]) -> float:

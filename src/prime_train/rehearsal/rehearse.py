@@ -2,7 +2,7 @@
 what it had saved, until it is known how it saves, reports and resumes.
 """
 
-import re
+import itertools
 import shutil
 import signal
 import tempfile
@@ -25,6 +25,7 @@ from prime_train.rehearsal.resume_arguments import arguments_to_try
 from prime_train.rehearsal.saves import Save, SavesSeen, begins_save, saves_like, saves_seen
 from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore, same_losses
 from prime_train.rehearsal.written_files import history_of
+from prime_train.spec.finding import Severity
 from prime_train.spec.spec import RunSpec
 from prime_train.trainers.conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
 from prime_train.trainers.registry import TRAINERS
@@ -211,7 +212,7 @@ def _text(path: Path) -> str:
 @contextmanager
 def _stage(request: Request, say: Say) -> Iterator[_Stage]:
     snapshot = survey(request.folder.absolute())
-    wrong = [one for one in snapshot.findings if one.severity.is_error]
+    wrong = [one for one in snapshot.findings if one.severity is Severity.ERROR]
     if wrong:
         raise UsageError(wrong[0].message, fix=wrong[0].fix, code=Exit.FINDINGS)
     folder = Path(tempfile.mkdtemp(prefix="prime-train-try-"))
@@ -341,7 +342,7 @@ def _has_gone_on(found: Rehearsal, now_s: float) -> bool:
         and len({v.number for v in progress.series.values if v.at_s < saves[-2].begun_s}) < 2
     ):
         return False
-    apart = min((b.closed_s - a.closed_s for a, b in zip(saves, saves[1:], strict=False)), default=0.0)
+    apart = min((b.closed_s - a.closed_s for a, b in itertools.pairwise(saves)), default=0.0)
     return now_s - saves[-1].closed_s >= max(SETTLED_S, min(apart / 2, AFTER_S_MAX))
 
 
@@ -394,7 +395,7 @@ def _is_only_at_the_end(found: Rehearsal) -> bool:
 
 
 def _between_reports(reports: Sequence[tuple[float, object]]) -> float:
-    apart = [b[0] - a[0] for a, b in zip(reports, reports[1:], strict=False)]
+    apart = [b[0] - a[0] for a, b in itertools.pairwise(reports)]
     return max(apart, default=1.0)
 
 

@@ -7,6 +7,7 @@ the sentinel; a short text or link that is renewed after each unit and names it 
 bytes of the newest one is a copy of it, one that sometimes has older bytes is the best.
 """
 
+import itertools
 import re
 import string
 from collections import Counter
@@ -423,7 +424,7 @@ def _seen(
         }
     folder = _folder_of(main)
     names_seen = {PurePosixPath(save.path).name for save in saves}
-    seen = SavesSeen(
+    return SavesSeen(
         tuple(saves),
         folder,
         names[main],
@@ -436,12 +437,10 @@ def _seen(
         beside=tuple(_beside(saves, files, history, folder, names_seen)),
         others=others,
     )
-    return seen
 
 
 def _folder_of(unit: str) -> str:
-    parent = str(PurePosixPath(unit).parent)
-    return parent
+    return str(PurePosixPath(unit).parent)
 
 
 def _saves(rows: Sequence[_Numbered], main: Sequence[_Numbered], history: FileHistory) -> list[Save]:
@@ -607,5 +606,5 @@ def distances(numbers: Sequence[int]) -> str:
     """Return how the numbers of the saves follow each other, in words."""
     if is_even(numbers):
         return f"each {numbers[1] - numbers[0]}"
-    steps = Counter(b - a for a, b in zip(numbers, numbers[1:], strict=False))
+    steps = Counter(b - a for a, b in itertools.pairwise(numbers))
     return "at irregular distances" if len(steps) > 1 else ""

@@ -2,6 +2,7 @@
 what it reports first shows whether it has resumed.
 """
 
+import itertools
 import re
 import shutil
 import threading
@@ -17,7 +18,6 @@ from prime_train.rehearsal.recording import OutputLine, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen, saves_like
 from prime_train.spec.checkpoint_names import EPOCH, fixed_part
 from prime_train.spec.spec import ProgressSpec, RunSpec
-
 from prime_train.trainers.log_lines import unglued
 from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.progress import Progress, reader_for
@@ -137,11 +137,11 @@ class Trials:
     def report_every(self) -> int:
         """The most steps that passed without a report in the first attempt."""
         steps = list(dict.fromkeys(row.step for _, row in self.first_reports))
-        return max((b - a for a, b in zip(steps, steps[1:], strict=False)), default=1)
+        return max((b - a for a, b in itertools.pairwise(steps)), default=1)
 
     @property
     def counts_epochs(self) -> bool:
-        return self.saves.counts == EPOCH or self.progress.series.counts == EPOCH
+        return EPOCH in (self.saves.counts, self.progress.series.counts)
 
     def step_of(self, save: Save, reports: Sequence[tuple[float, Progress]], *, resumed: int = 0) -> int:
         """Return the completed steps of a save: by its name, or by what had been reported when it closed.

@@ -1,5 +1,6 @@
 """The config of a rehearsed script: what was found, as a run's config says it."""
 
+import itertools
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -45,9 +46,8 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> Plain:
 def trainer_values(found: Rehearsal) -> dict[str, Plain]:
     """Return what is known under `trainer`."""
     kind = found.request.spec.trainer.kind
-    trainer: dict[str, Plain] = ({"kind": kind} if kind != "command" else {}) | {
-        "command": found.request.command
-    }
+    trainer: dict[str, Plain] = {"kind": kind} if kind != "command" else {}
+    trainer["command"] = found.request.command
     steps = total_steps(found)
     if steps is not None:
         trainer["steps"] = steps[0]
@@ -143,7 +143,7 @@ def every_seen(found: Rehearsal) -> int:
     if found.saves.numbers:
         return found.saves.every
     steps = found.steps_of_saves
-    apart = [b - a for a, b in zip(steps, steps[1:], strict=False)]
+    apart = [b - a for a, b in itertools.pairwise(steps)]
     return max(apart, key=apart.count) if apart else 0
 
 

@@ -1,5 +1,6 @@
 """Which files a process has completed, each time that it did, by the changes that were recorded."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -145,9 +146,7 @@ def _appended(completed: Iterable[Completed]) -> Iterator[str]:
         if one.path.lower().endswith(_TEXT) and not one.draft:
             sizes.setdefault(one.path, []).append(one.size)
     for path, all_sizes in sizes.items():
-        if len(all_sizes) > 1 and all(
-            later > earlier for earlier, later in zip(all_sizes, all_sizes[1:], strict=False)
-        ):
+        if len(all_sizes) > 1 and all(later > earlier for earlier, later in itertools.pairwise(all_sizes)):
             yield path
 
 
