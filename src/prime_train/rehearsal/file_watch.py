@@ -90,7 +90,7 @@ class FileWatch:
         self._number += 1
         at_s, status = self._now_s(), _status(path)
         digest, text = ("", None)
-        if with_content and status is not None:
+        if with_content and status is not None and stat.S_ISREG(status.st_mode):
             digest, text = _content(path, status.st_size)
         self._seen(
             FileChange(
@@ -110,7 +110,7 @@ class FileWatch:
 
 def _status(path: Path) -> os.stat_result | None:
     try:
-        return path.stat()
+        return path.lstat()
     except OSError:
         return None
 

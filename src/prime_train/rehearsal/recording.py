@@ -86,7 +86,7 @@ class Recording:
     @property
     def seen_s(self) -> float:
         """The time of the last that was seen."""
-        last = [one.at_s for one in (*self.changes[-1:], *self.lines[-1:])]
+        last = [*(one.at_s for one in self.changes[-1:]), *(one.at_s for one in self.lines[-1:])]
         return max(last, default=0.0) if self.ended_s is None else self.ended_s
 
 

@@ -3,6 +3,7 @@ what it had saved, until it is known how it saves, reports and resumes.
 """
 
 import itertools
+import os
 import shutil
 import signal
 import tempfile
@@ -27,6 +28,8 @@ from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore
 from prime_train.rehearsal.written_files import history_of
 from prime_train.spec.finding import Severity
 from prime_train.spec.spec import RunSpec
+from prime_train.text.formatting import size
+from prime_train.text.safe import neutralized
 from prime_train.trainers.conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
 from prime_train.trainers.registry import TRAINERS
 
@@ -121,7 +124,7 @@ def rehearse(request: Request, own: Mapping[str, str], say: Say) -> Rehearsal:
     Raises UsageError if the working tree cannot be copied, or a command of the set-up fails.
     """
     began = time.monotonic()
-    with _stage(request, say) as stage:
+    with _ending_in_order(), _stage(request, say) as stage:
         stage.own = own
         found = Rehearsal(request)
         stage.set_up()
@@ -151,7 +154,7 @@ class _Stage:
         """Return a new place with the code, and what the set-up has made, in its tree."""
         self.count += 1
         root = self.folder / f"start-{self.count}"
-        place = Place(root / "tree", root / "home", self.folder / "private")
+        place = Place(root / "tree", root / "home", self.folder / "private", self.request.folder.absolute())
         place.home.mkdir(parents=True)
         shutil.copytree(self.base, place.tree, symlinks=True)
         return place
@@ -216,7 +219,7 @@ def _stage(request: Request, say: Say) -> Iterator[_Stage]:
     if wrong:
         raise UsageError(wrong[0].message, fix=wrong[0].fix, code=Exit.FINDINGS)
     folder = Path(tempfile.mkdtemp(prefix="prime-train-try-"))
-    stage = _Stage(request, folder, say)
+    stage = _Stage(request, folder, lambda text: say(neutralized(text)))
     try:
         (folder / "private").mkdir()
         for name, _ in snapshot.files:
@@ -232,7 +235,34 @@ def _stage(request: Request, say: Say) -> Iterator[_Stage]:
         yield stage
     finally:
         stage.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Delete a folder with all that is in it, also folders that nobody may write to."""
+    for path, folders, _ in os.walk(folder):
+        for name in folders:
+            if not (Path(path) / name).is_symlink():
+                with suppress(OSError):
+                    (Path(path) / name).chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Have SIGTERM end this process like an exception, so that nothing is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise SystemExit(ENDED_BY_SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -303,6 +333,7 @@ def _keep_last(stage: _Stage, found: Rehearsal, process: Rehearsed) -> None:
     aside.kept, aside.count = found.kept, len(found.kept)
     aside.keep_last(process)
     found.kept = aside.kept
+    found.why_open = aside.lacks
 
 
 def _has_saved_on_stop(recording: Recording, saves: SavesSeen, later: Sequence[Save]) -> bool:
@@ -378,7 +409,7 @@ def _prove(stage: _Stage, found: Rehearsal) -> None:
     # The last but one, so that the steps after it were seen without an interruption, too.
     save, source = found.kept[-2:][0] if found.kept else (None, None)
     if save is None or source is None:
-        found.why_open = "no checkpoint could be copied while the script ran"
+        found.why_open = found.why_open or "no checkpoint could be copied while the script ran"
         return
     limit_s = max(10.0, 4 * trials.first_s + 10 * _between_reports(reports))
     process = _first_that_resumes(stage, found, trials, save, source, reports, limit_s)
@@ -407,6 +438,7 @@ class _Aside:
     def __init__(self, folder: Path, saves: SavesSeen) -> None:
         self._folder, self._saves = folder, saves
         self.count = 0
+        self.lacks = ""
         self.kept: list[tuple[Save, Path]] = []
 
     def keep_last(self, process: Rehearsed) -> None:
@@ -416,13 +448,27 @@ class _Aside:
             return
         kept = {save.path for save, _ in self.kept}
         for save in saves_like(self._saves, process.recording)[-2:]:
-            if save.path not in kept and save.deleted_s is None:
+            if save.path not in kept and save.deleted_s is None and self._has_room(save):
                 self.count += 1
                 target = self._folder / f"save-{self.count}"
                 with suppress(OSError):
                     restore(save, self._saves, process.place.tree, target)
                     self.kept.append((save, target))
         self.kept.sort(key=lambda row: row[0].closed_s)
+
+    def _has_room(self, save: Save) -> bool:
+        """Return whether the disk has room for a copy of this save, a tree with it, and what that writes."""
+        place = next(one for one in (self._folder, *self._folder.parents) if one.exists())
+        free = shutil.disk_usage(place).free
+        self.lacks = (
+            ""
+            if free > COPIES * save.size + FREE_BYTES_MIN
+            else (
+                f"{size(free)} are free in {place}, too little for copies of a checkpoint of {size(save.size)}: "
+                "set TMPDIR to a folder on a larger disk"
+            )
+        )
+        return not self.lacks
 
     def keep(self, process: Rehearsed) -> None:
         """Copy the newest save if it is complete and was not kept yet."""
@@ -431,6 +477,8 @@ class _Aside:
             return
         newest = found[-1]
         if self.kept and self.kept[-1][0].closed_s >= newest.closed_s:
+            return
+        if not self._has_room(newest):
             return
         self.count += 1
         target = self._folder / f"save-{self.count}"
@@ -448,6 +496,8 @@ class _Aside:
             shutil.rmtree(old, ignore_errors=True)
 
 
+COPIES = 4
+FREE_BYTES_MIN = 2**30
 QUIET_S = 0.15
 """Seconds without a write after which a save is copied."""
 
@@ -539,7 +589,7 @@ def _kill_in_a_save(
         tuple(trials.reports(process.recording)),
     )
     if not aside.kept:
-        found.why_open = "the resumed script saved nothing in the time that it had"
+        found.why_open = aside.lacks or "the resumed script saved nothing in the time that it had"
         return
     save, source = aside.kept[-1]
     folder = str(PurePosixPath(save.path).parent)

@@ -11,7 +11,7 @@ import itertools
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -164,12 +164,26 @@ def saves_seen(recording: Recording) -> SavesSeen:
 
 
 def saves_like(known: SavesSeen, recording: Recording) -> list[Save]:
-    """Return the complete saves of another start of the same script, whose folder may have another number."""
+    """Return the complete saves of another start of the same script, whose folder may have another number,
+    date or word.
+    """
     history = history_of(recording)
-    places = [PurePosixPath(part).name for part in PurePosixPath(known.folder).parts]
-    folder = "/".join(
-        re.sub(r"(?:\\?[\d.:-])*\d+", r"[\\d.:-]+", re.escape(part)) + r"\d*" for part in places
-    )
+    for folder in _folders_like(known.folder):
+        found = _saves_in(folder, known, history)
+        if found:
+            return found
+    return []
+
+
+def _folders_like(folder: str) -> Iterator[str]:
+    """Yield expressions for folders like this one, the narrowest first."""
+    parts = PurePosixPath(folder).parts
+    yield "/".join(re.sub(r"(?:\\?[\d.:-])*\d+", r"[\\d.:-]+", re.escape(part)) + r"\d*" for part in parts)
+    yield "/".join("[^/]+" if re.search(r"\d", part) else re.escape(part) for part in parts)
+    yield "/".join([*map(re.escape, parts[:-1]), "[^/]+"])
+
+
+def _saves_in(folder: str, known: SavesSeen, history: FileHistory) -> list[Save]:
     main = re.compile(rf"(?P<unit>(?:{folder}/)?{_expression(known.pattern)})(?P<inside>/.*)?")
     also = [re.compile(rf"(?:{folder}/)?{_expression(pattern)}(?:/.*)?") for pattern in known.also]
     by_number: dict[int, list[Completed]] = {}
@@ -424,6 +438,7 @@ def _seen(
         }
     folder = _folder_of(main)
     names_seen = {PurePosixPath(save.path).name for save in saves}
+    is_renamed = all(one.draft for save in saves for one in save.members)
     return SavesSeen(
         tuple(saves),
         folder,
@@ -432,8 +447,8 @@ def _seen(
         counts,
         first.width,
         is_folder,
-        _sentinel(saves, by_unit[main]) if is_folder and len(group) == 1 else "",
-        all(one.draft for save in saves for one in save.members),
+        _sentinel(saves, by_unit[main]) if is_folder and len(group) == 1 and not is_renamed else "",
+        is_renamed,
         beside=tuple(_beside(saves, files, history, folder, names_seen)),
         others=others,
     )

@@ -18,7 +18,8 @@ from prime_train.rehearsal.recording import OutputLine, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen, saves_like
 from prime_train.spec.checkpoint_names import EPOCH, fixed_part
 from prime_train.spec.spec import ProgressSpec, RunSpec
-from prime_train.trainers.log_lines import unglued
+from prime_train.text.safe import neutralized
+from prime_train.trainers.log_lines import clean, unglued
 from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.progress import Progress, reader_for
 
@@ -243,21 +244,24 @@ def restore(save: Save, saves: SavesSeen, source: Path, target: Path) -> None:
     `source` does not have it any more.
     """
     if saves.is_folder:
-        shutil.copytree(source / save.path, target / save.path, symlinks=True, dirs_exist_ok=True)
+        _make_folder((target / save.path).parent, target)
+        shutil.copytree(
+            source / save.path, target / save.path, symlinks=True, dirs_exist_ok=True, ignore=_no_files
+        )
     for path in dict.fromkeys(one.path for one in save.members):
         if not saves.is_folder or not path.startswith(save.path + "/"):
-            _copy(source / path, target / path)
+            _copy(source / path, target / path, target)
     for beside in saves.beside:
         if beside.kind in ("pointer", "link", "copy", "shared"):
-            _copy(source / beside.path, target / beside.path)
+            _copy(source / beside.path, target / beside.path, target)
         if beside.kind == "pointer" and (target / beside.path).is_file():
             found = target / beside.path
             text = found.read_text(encoding="utf-8")
             found.write_text(text.replace(str(source), str(target)), encoding="utf-8")
 
 
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+def _copy(source: Path, target: Path, tree: Path) -> None:
+    _make_folder(target.parent, tree)
     if source.is_symlink():
         target.unlink(missing_ok=True)
         target.symlink_to(source.readlink())
@@ -265,8 +269,29 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
+def _make_folder(folder: Path, tree: Path) -> None:
+    """Make a folder inside a tree. Raises OSError if a link in the tree leads out of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.resolve().is_relative_to(tree.resolve()):
+        raise OSError(f"{folder} leads out of {tree}")
+
+
+def _no_files(folder: str, names: list[str]) -> list[str]:
+    """Return the names of what cannot be copied: sockets, pipes and devices."""
+    return [
+        name
+        for name in names
+        if (path := Path(folder, name)).exists()
+        and not (path.is_symlink() or path.is_file() or path.is_dir())
+    ]
+
+
 def _line(process: Rehearsed, outcome: Outcome) -> str:
-    lines = [line.text for line in process.recording.lines if line.stream in ("stdout", "stderr")]
+    lines = [
+        neutralized(clean(line.text))
+        for line in process.recording.lines
+        if line.stream in ("stdout", "stderr")
+    ]
     if outcome is Outcome.FAILED and not process.is_running:
         return lines[-1] if lines else ""
     says = re.compile(r"resum|restor|load|from scratch|no checkpoint|not found", re.IGNORECASE)
