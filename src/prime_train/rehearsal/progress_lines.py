@@ -127,6 +127,10 @@ class Series:
         return next((value.loss for value in self.values if value.number == number), None)
 
 
+_BarRow = tuple[OutputLine, str, int, int]
+"""A bar as it was drawn: its line, the text before it, where it was, and its total."""
+
+
 @dataclass
 class _Group:
     lines: list[tuple[OutputLine, list[tuple[int, int, str]], str]] = field(default_factory=list)
@@ -238,14 +242,15 @@ def _float(value: object) -> float | None:
 
 def _of_text(stream: str, lines: Sequence[OutputLine]) -> list[Series]:
     groups: dict[str, _Group] = {}
-    bars: dict[str, list[tuple[OutputLine, str, int, int]]] = {}
+    bars: dict[tuple[str, int], list[_BarRow]] = {}
     for line in lines:
         for piece in unglued(line.text):
             text = clean(piece).strip()
             bar = _BAR.match(text)
             if bar is not None:
                 key = re.sub(r"\s+", " ", re.sub(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", "#", bar["text"].strip()))
-                bars.setdefault(key, []).append((line, bar["text"], _whole(bar["at"]), _whole(bar["total"])))
+                row = (line, bar["text"], _whole(bar["at"]), _whole(bar["total"]))
+                bars.setdefault((key, row[3]), []).append(row)
                 continue
             numbers = [(found.start(), found.end(), found[0]) for found in _NUMBER.finditer(text)]
             if not numbers or len(text) > 1000:
@@ -257,8 +262,8 @@ def _of_text(stream: str, lines: Sequence[OutputLine]) -> list[Series]:
     for group in groups.values():
         if len(group.lines) >= VALUES_MIN - 1:
             found += _of_template(stream, group)
-    for rows in bars.values():
-        found += _of_bar(stream, rows)
+    for name, rows in bars.items():
+        found += _of_bar(stream, rows, [other for other in bars if other != name])
     return found
 
 
@@ -281,7 +286,7 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
         for slot, (start, end, _) in enumerate(first_numbers[:SLOTS_MAX])
     ]
     loss_slot = next((slot for slot, before, _ in slots if _LOSS.search(before)), None)
-    epoch = next((slot for slot, before, _ in slots if _EPOCH.search(before)), None)
+    epoch = next((slot for slot, before, _ in slots if _EPOCH.search(before)), _unnamed_epoch(group))
     for slot, before, after in slots:
         if slot == loss_slot or after == "%" or _NEVER.search(before):
             continue
@@ -314,9 +319,33 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
             stream, "regex", values, pattern, loss="loss" if loss_slot is not None else "", counts=counts,
             named=named, total=total, example=text, lead=_last_words(before).strip(),
         )  # fmt: skip
-        if epoch is not None and slot != epoch and total is not None and _starts_again(one.numbers):
+        is_batch = _starts_again(one.numbers) or not _STEP.search(before)
+        if epoch is not None and slot != epoch and total is not None and is_batch:
             yield _over_epochs(one, group, slot, epoch, loss_slot)
         yield one
+
+
+def _unnamed_epoch(group: _Group) -> int | None:
+    """Return the place of a number that rises by one whenever a later one in the line starts again."""
+    count = min(len(numbers) for _, numbers, _ in group.lines[:VALUES_MIN])
+    rows = [
+        [number[2] for number in numbers[:SLOTS_MAX]]
+        for _, numbers, _ in group.lines
+        if len(numbers) == count
+    ]
+    columns = [
+        [int(text) for text in column] if all(text.isdigit() for text in column) else []
+        for column in zip(*rows, strict=False)
+    ]
+    for slot, column in enumerate(columns):
+        rises = [b - a for a, b in itertools.pairwise(column)]
+        if set(rises) != {0, 1}:
+            continue
+        for other in columns[slot + 1 :]:
+            falls = [b < a for a, b in itertools.pairwise(other)]
+            if falls and falls == [rise == 1 for rise in rises]:
+                return slot
+    return None
 
 
 _THOUSANDS = frozenset("kKmM")
@@ -431,11 +460,11 @@ def _literal(text: str) -> str:
     return re.sub(r"((?<!\\s)\\?[^\w\s\\])(?:\\s\+)?$", r"\1\\s*", expression)
 
 
-def _of_bar(stream: str, rows: Sequence[tuple[OutputLine, str, int, int]]) -> Iterator[Series]:
-    totals = {total for *_, total in rows}
+def _of_bar(stream: str, rows: Sequence[_BarRow], others: Sequence[tuple[str, int]]) -> Iterator[Series]:
     values = tuple(Value(line.at_s, line.number, at) for line, _, at, _ in rows)
-    total = totals.pop() if len(totals) == 1 else None
-    pattern = r"\|\s*(?P<step>\d+)/\d+ \["
+    total, pattern = rows[0][3], _bar_pattern(rows, others)
+    if not pattern:
+        return
     one = Series(
         stream, "regex", values, pattern, total=total, is_bar=True, example=clean(rows[-1][0].text)[:200]
     )
@@ -443,7 +472,7 @@ def _of_bar(stream: str, rows: Sequence[tuple[OutputLine, str, int, int]]) -> It
         yield one
         return
     epochs = [re.search(r"(?:^|[Ee]poch\W*)\s*(\d+)", text) for _, text, _, _ in rows]
-    if total is None or not all(epochs):
+    if not all(epochs):
         return
     numbers = [int(found[1]) for found in epochs if found is not None]
     first = 0 if min(numbers) == 0 else 1
@@ -451,12 +480,29 @@ def _of_bar(stream: str, rows: Sequence[tuple[OutputLine, str, int, int]]) -> It
         replace(value, number=(epoch - first) * total + value.number)
         for value, epoch in zip(values, numbers, strict=True)
     )
+    in_epochs = tuple(replace(value, number=epoch) for value, epoch in zip(values, numbers, strict=True))
     lead = r"[Ee]poch\W*" if re.search("[Ee]poch", rows[0][1]) else r"^\s*"
     pattern = lead + r"(?P<epoch>\d+)[^|]*\|[^|]*\|\s*(?P<batch>\d+)/(?P<batches>\d+) \["
+    yield replace(one, values=in_epochs, pattern=pattern, counts="epoch", total=None, named=True)
     is_mixed = (min(one.numbers) == 0) != (first == 0)
     yield replace(
         one, values=over, pattern=pattern, total=None, is_within_epoch=True, named=True, is_mixed=is_mixed
     )
+
+
+def _bar_pattern(rows: Sequence[_BarRow], others: Sequence[tuple[str, int]]) -> str:
+    """Return the expression for this bar and none of the others, such as those of evaluations; empty if there
+    is none.
+    """
+    _, text, _, total = rows[0]
+    if not others:
+        return r"\|\s*(?P<step>\d+)/\d+ \["
+    if total not in {other for _, other in others}:
+        return rf"\|\s*(?P<step>\d+)/{total} \["
+    word = re.search(r"[A-Za-z]\w*", text)
+    if word is None or any(word[0] in name for name, _ in others):
+        return ""
+    return rf"{word[0]}[^|]*\|[^|]*\|\s*(?P<step>\d+)/\d+ \["
 
 
 def _rises(series: Series) -> bool:
