@@ -23,7 +23,8 @@ from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import FileChange, Recording
 from prime_train.rehearsal.resume_arguments import arguments_to_try
-from prime_train.rehearsal.saves import Save, SavesSeen, begins_save, saves_like, saves_seen
+from prime_train.rehearsal.saves import Save, SavesSeen
+from prime_train.rehearsal.seen_saves import begins_save, saves_like, saves_seen
 from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore, same_losses
 from prime_train.rehearsal.written_files import history_of
 from prime_train.spec.finding import Severity

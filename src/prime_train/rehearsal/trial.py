@@ -15,7 +15,8 @@ from prime_train.rehearsal.chosen_progress import BY_NAMES, ProgressSeen, slack_
 from prime_train.rehearsal.process import Place, Rehearsed
 from prime_train.rehearsal.progress_lines import file_of
 from prime_train.rehearsal.recording import OutputLine, Recording
-from prime_train.rehearsal.saves import Save, SavesSeen, saves_like
+from prime_train.rehearsal.saves import Save, SavesSeen
+from prime_train.rehearsal.seen_saves import saves_like
 from prime_train.spec.checkpoint_names import EPOCH, fixed_part
 from prime_train.spec.spec import ProgressSpec, RunSpec
 from prime_train.text.safe import neutralized
