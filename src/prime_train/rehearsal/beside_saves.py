@@ -26,7 +26,7 @@ def beside(
     for path, completed in by_path.items():
         if any(path.startswith(save.path + "/") for save in saves):
             continue
-        kind = _kind_of(path, completed, saves, names)
+        kind = _kind_of(path, completed, saves, names | _stems(saves))
         if kind:
             found.append(Beside(path, kind, completed[-1].text or ""))
     for link in history.links:
@@ -34,6 +34,16 @@ def beside(
             kind = "best" if BEST.search(PurePosixPath(link.path).name) else "link"
             found.append(Beside(link.path, kind, link.came_from))
     return found
+
+
+def _stems(saves: Sequence[Save]) -> set[str]:
+    """Return the names of the saves up to their numbers, by which a text may call them."""
+    return {
+        found[0]
+        for save in saves
+        if save.number is not None
+        and (found := re.match(rf".*?[^\d]0*{save.number}(?!\d)", PurePosixPath(save.path).name))
+    }
 
 
 def _kind_of(path: str, completed: Sequence[Completed], saves: Sequence[Save], names: set[str]) -> str:

@@ -1,13 +1,15 @@
 """Saves under a name without a number, which each of them writes over."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from prime_train.rehearsal.saves import BEST, GAP_S, Beside, Save, SavesSeen
-from prime_train.rehearsal.written_files import Completed, FileHistory
+from prime_train.rehearsal.written_files import NUMBER, Completed, FileHistory
 
 
 def fixed(files: Sequence[Completed], history: FileHistory) -> SavesSeen:
+    """Return the saves under fixed names; without saves if there are none."""
     by_path: dict[str, list[Completed]] = {}
     for one in files:
         by_path.setdefault(one.path, []).append(one)
@@ -24,9 +26,18 @@ def fixed(files: Sequence[Completed], history: FileHistory) -> SavesSeen:
     often = {path: found for path, found in usual.items() if len(found) >= max(1, most - 1)}
     main = max(often, key=lambda path: (len(often[path]), max(one.size for one in often[path])))
     parent = str(PurePosixPath(main).parent)
-    same = [path for path in often if path != main and str(PurePosixPath(path).parent) == parent]
-    copies = [path for path in same if _are_same(by_path[path], by_path[main])]
-    also = [path for path in same if path not in copies]
+    same = [path for path in by_path if path != main and str(PurePosixPath(path).parent) == parent]
+    copies = [path for path in same if path in often and _are_same(by_path[path], by_path[main])]
+    also = [
+        path
+        for path in same
+        if path not in copies
+        and not BEST.search(PurePosixPath(path).name)
+        and _is_with_each(by_path[path], by_path[main])
+    ]
+    dated = _dated(usual) if most == 1 else ""
+    if dated:
+        return SavesSeen(others=(dated,))
     saves = [
         _overwritten(main, one, [by_path[path] for path in also], by_path[main]) for one in by_path[main]
     ]
@@ -41,6 +52,22 @@ def fixed(files: Sequence[Completed], history: FileHistory) -> SavesSeen:
         is_in_place=True,
         beside=tuple(beside),
     )
+
+
+def _is_with_each(files: Sequence[Completed], saves: Sequence[Completed]) -> bool:
+    """Return whether this file is written with each save, and else never."""
+    if not len(saves) - 1 <= len(files) <= len(saves) + 1:
+        return False
+    return all(
+        any(save.begun_s - GAP_S <= one.closed_s <= save.closed_s + GAP_S for save in saves) for one in files
+    )
+
+
+def _dated(files: Iterable[str]) -> str:
+    """Return the common name of files that differ only in numbers, none of which counts, such as a date."""
+    names = Counter(NUMBER.sub("*", path) for path in files)
+    name, count = names.most_common(1)[0]
+    return name if count > 1 else ""
 
 
 def _are_same(files: Sequence[Completed], others: Sequence[Completed]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from prime_train.rehearsal.beside_saves import beside
-from prime_train.rehearsal.saves import GAP_S, Save, SavesSeen
+from prime_train.rehearsal.saves import BEST, GAP_S, Save, SavesSeen
 from prime_train.rehearsal.written_files import NUMBER, Completed, FileHistory, is_text_name
 
 _STEPS = re.compile(r"(?:step|iter|iteration|update|(?<![a-z])(?:it|s|n))s?[-_=]?$", re.IGNORECASE)
@@ -20,7 +20,9 @@ _RANKS = re.compile(
 
 @dataclass
 class _Family:
-    """The files whose paths differ only in numbers. `parts`: the path, cut at its numbers."""
+    """The files whose paths differ only in numbers. `parts`: the path, cut at its whole numbers, with `*` for
+    those with a fraction that changes.
+    """
 
     parts: tuple[str, ...]
     files: list[tuple[tuple[str, ...], Completed]] = field(default_factory=list)
@@ -35,19 +37,33 @@ class _Family:
 
 def _families(files: Iterable[Completed]) -> list[_Family]:
     found: dict[tuple[str, ...], _Family] = {}
+    fractions: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for one in files:
-        parts, numbers, at = [""], [], 0
+        parts, numbers, broken, at = [""], [], [], 0
         for number in NUMBER.finditer(one.path):
             parts[-1] += one.path[at : number.start()]
             at = number.end()
             if "." in number[0]:
-                parts[-1] += "*"
+                parts[-1] += _FRACTION
+                broken.append(number[0])
             else:
                 numbers.append(number[0])
                 parts.append("")
         parts[-1] += one.path[at:]
         found.setdefault(tuple(parts), _Family(tuple(parts))).files.append((tuple(numbers), one))
+        fractions.setdefault(tuple(parts), set()).add(tuple(broken))
+    for name, family in found.items():
+        family.parts = _with_fractions(name, fractions[name])
     return list(found.values())
+
+
+_FRACTION = "\0"
+
+
+def _with_fractions(parts: Sequence[str], seen: set[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the parts with the numbers that have a fraction, and `*` for those that change."""
+    shown = iter([column[0] if len(set(column)) == 1 else "*" for column in zip(*sorted(seen), strict=True)])
+    return tuple(re.sub(_FRACTION, lambda _: next(shown), part) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,21 @@ class _Numbered:
     width: int
 
 
+_PRODUCTS = re.compile(
+    r"(?:^|[/_.-])(?:samples?|fakes?|preds?|predictions?|generat(?:ed|ions?)|recons?|reconstructions?|visuals?|plots?|"
+    r"figures?|images?|videos?|attentions?|embeddings?|eval(?:uation)?s?|metrics?|batch(?:es)?)(?:[/_.-]|$)",
+    re.IGNORECASE,
+)
+"""Words in paths of what a training produces and never reads again."""
+
+
+def is_doubtful(path: str) -> bool:
+    """Return whether a file of this name may well be no checkpoint to resume from: a product, or the best."""
+    return bool(_PRODUCTS.search(path) or BEST.search(PurePosixPath(path).name))
+
+
 def numbered(files: Sequence[Completed], history: FileHistory) -> SavesSeen | None:
+    """Return the saves whose names have numbers; None if there are none."""
     rows = [row for family in _families(files) if (row := _with_slot(family)) is not None]
     by_unit: dict[str, list[_Numbered]] = {}
     for row in rows:
@@ -76,7 +106,13 @@ def numbered(files: Sequence[Completed], history: FileHistory) -> SavesSeen | No
         unit: sum(max(one.size for *_, one in row.files) for row in found) for unit, found in by_unit.items()
     }
     main = max(
-        by_unit, key=lambda unit: (_saves_of(by_unit[unit]) > 1, sizes[unit], _saves_of(by_unit[unit]))
+        by_unit,
+        key=lambda unit: (
+            not is_doubtful(unit),
+            _saves_of(by_unit[unit]) > 1,
+            sizes[unit],
+            _saves_of(by_unit[unit]),
+        ),
     )
     numbers = _numbers_of(by_unit[main])
     parent = str(PurePosixPath(main).parent)
@@ -114,7 +150,11 @@ def _with_slot(family: _Family) -> _Numbered | None:
         slot for slot in changing if all(b >= a for a, b in zip(values[slot], values[slot][1:], strict=False))
     ]
     candidates = rising or ([] if changing else list(range(count)))
-    candidates = [slot for slot in candidates if not _RANKS.search(family.parts[slot])]
+    candidates = [
+        slot
+        for slot in candidates
+        if not _RANKS.search(family.parts[slot]) and not _is_time(family, slot, values[slot])
+    ]
     if not changing:
         # Seen once: only a number that a word calls step or epoch is taken for one.
         candidates = [
@@ -134,6 +174,31 @@ def _with_slot(family: _Family) -> _Numbered | None:
         ),
     )
     return _row(family, slot, set(changing))
+
+
+def _is_time(family: _Family, slot: int, values: Sequence[int]) -> bool:
+    """Return whether the number is a time, or a part of a date."""
+    if all(UNIX_S[0] < value < UNIX_S[1] or UNIX_S[0] < value / 1000 < UNIX_S[1] for value in values):
+        return True
+    # At least three numbers with nothing but a sign between them.
+    signs = [bool(_DATE_SIGN.fullmatch(part)) for part in family.parts[1:-1]]
+    first = slot
+    while first > 0 and signs[first - 1]:
+        first -= 1
+    last = slot
+    while last < len(signs) and signs[last]:
+        last += 1
+    texts = [numbers[first : last + 1] for numbers, _ in family.files]
+    if last > first and all(any(_DAY.fullmatch(one) for one in text) for text in texts):
+        return True
+    return last - first >= 2 and all(
+        len(text[0]) in (2, 4) and all(len(one) == 2 or len(one) > 3 for one in text[1:]) for text in texts
+    )
+
+
+UNIX_S = (1_400_000_000, 3_000_000_000)
+_DAY = re.compile(r"20\d\d(?:0[1-9]|1[0-2])[0-3]\d")
+_DATE_SIGN = re.compile(r"[-_:+.T ]{1,2}")
 
 
 def _label(family: _Family, slot: int) -> str:
@@ -229,13 +294,18 @@ def _seen(
             for unit, name in names.items()
         }
     folder = _folder_of(main)
+    also = [names[unit] for unit in group if unit != main]
+    if not is_folder and _is_several(by_unit[main]):
+        # The first process's file stands for those of all.
+        also.insert(0, names[main])
+        names[main] = _name_of_first(names[main], by_unit[main][0])
     names_seen = {PurePosixPath(save.path).name for save in saves}
     is_renamed = all(one.draft for save in saves for one in save.members)
     return SavesSeen(
         tuple(saves),
         folder,
         names[main],
-        tuple(names[unit] for unit in group if unit != main),
+        tuple(also),
         counts,
         first.width,
         is_folder,
@@ -244,6 +314,25 @@ def _seen(
         beside=tuple(beside(saves, files, history, folder, names_seen)),
         others=others,
     )
+
+
+def _is_several(rows: Sequence[_Numbered]) -> bool:
+    """Return whether several files of this name have one number."""
+    paths: dict[int, set[str]] = {}
+    for number, path, _ in (file for row in rows for file in row.files):
+        paths.setdefault(number, set()).add(path)
+    return any(len(found) > 1 for found in paths.values())
+
+
+def _name_of_first(pattern: str, row: _Numbered) -> str:
+    """Return the pattern with what its wildcards stand for in the first of the files of a number."""
+    number = row.files[0][0]
+    first = min(path for other, path, _ in row.files if other == number)
+    expression = re.escape(pattern).replace(r"\*", "(.*)")
+    expression = re.sub(r"\\\{(?:step|epoch)\\\}", r"\\d+", expression)
+    found = re.fullmatch(expression, PurePosixPath(first).name)
+    values = iter(found.groups() if found is not None else ())
+    return re.sub(r"\*", lambda _: next(values, "*"), pattern)
 
 
 def _folder_of(unit: str) -> str:
@@ -257,7 +346,7 @@ def _saves(rows: Sequence[_Numbered], main: Sequence[_Numbered], history: FileHi
         for number, path, one in row.files:
             by_number.setdefault(number, []).append(one)
             if row in main:
-                paths[number] = path
+                paths[number] = min(path, paths.get(number, path))
     saves = []
     for number, members in by_number.items():
         if number not in paths:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from prime_train.rehearsal.fixed_saves import fixed
-from prime_train.rehearsal.numbered_saves import numbered
+from prime_train.rehearsal.numbered_saves import is_doubtful, numbered
 from prime_train.rehearsal.recording import Change, FileChange, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen
 from prime_train.rehearsal.written_files import Completed, FileHistory, history_of, is_draft, is_no_state
@@ -29,8 +29,12 @@ def saves_seen(recording: Recording) -> SavesSeen:
         if one.path not in history.growing and not is_no_state(one.path) and one.size > 0
         if not is_draft(one.path)
     ]
-    found = numbered(files, history)
-    return found if found is not None else fixed(files, history)
+    found, overwritten = numbered(files, history), fixed(files, history)
+    if found is None:
+        return overwritten
+    is_surer = overwritten.saves and not is_doubtful(overwritten.saves[0].path)
+    # Numbered samples, or the best of each epoch, beside a state that each save writes over.
+    return overwritten if is_surer and is_doubtful(found.saves[0].path) else found
 
 
 def saves_like(known: SavesSeen, recording: Recording) -> list[Save]:
