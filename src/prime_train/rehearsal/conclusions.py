@@ -18,6 +18,8 @@ from prime_train.rehearsal.written_config import (
 )
 from prime_train.spec.checkpoint_names import EPOCH
 from prime_train.text.formatting import size, span
+from prime_train.text.safe import neutralized
+from prime_train.trainers.log_lines import clean
 
 LINE_CHARS_MAX = 160
 
@@ -41,6 +43,7 @@ class Conclusion:
 def conclusions(found: Rehearsal) -> list[Conclusion]:
     """Return what the rehearsal has shown, in the order in which people ask."""
     return [
+        *_failure(found),
         *_checkpoints(found),
         *_beside(found),
         *_progress(found),
@@ -50,8 +53,23 @@ def conclusions(found: Rehearsal) -> list[Conclusion]:
     ]
 
 
+def _failure(found: Rehearsal) -> list[Conclusion]:
+    """Return that the script failed by itself, and what it said last."""
+    first = found.first
+    if first.asked_s is not None or first.killed_s is not None or not first.code:
+        return []
+    lines = [line.text for line in first.lines_of("stderr") or first.lines_of("stdout")]
+    said = neutralized(clean(lines[-1]))[:LINE_CHARS_MAX] if lines else "it printed nothing"
+    text = f"the script failed after {_short(first.seen_s)}, with code {first.code}"
+    return [Conclusion("failed", text, Certainty.SEEN, said)]
+
+
 def _checkpoints(found: Rehearsal) -> list[Conclusion]:
     saves = found.saves
+    if not saves.saves and saves.others:
+        text = f"saves with no step in their names, but a date or the like: {', '.join(saves.others)}"
+        why = "nothing says which of them is the newest: have the step written into the name"
+        return [Conclusion("checkpoint", text, Certainty.UNKNOWN, why)]
     if not saves.saves:
         return [
             Conclusion(
@@ -237,7 +255,22 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
             + (f" ({one.line[:80]})" if one.line else "")
             for one in found.tries
         )
-        return [Conclusion("resume", "it does not resume from its checkpoint", Certainty.SEEN, tried)]
+        said = [Conclusion("resume", "it does not resume from its checkpoint", Certainty.SEEN, tried)]
+        if any(one.outcome is Outcome.COUNTED_ANEW for one in found.tries):
+            text = "it loads its checkpoint, but counts its steps from the beginning again"
+            said = [Conclusion("resume", text, Certainty.LIKELY, tried)]
+        elif not any(one.outcome is Outcome.STARTED_OVER for one in found.tries):
+            said = [Conclusion("resume", "no start with its checkpoint went on", Certainty.LIKELY, tried)]
+        if found.variables:
+            said.append(
+                Conclusion(
+                    "resume",
+                    f"its text reads {', '.join(found.variables)} of its environment, which a config cannot "
+                    "set for a resume alone: read an argument instead",
+                    Certainty.LIKELY,
+                )
+            )
+        return said
     how = f"by {resumed.arguments}" if resumed.arguments else "by itself, without an argument"
     said = [
         Conclusion(

@@ -121,6 +121,7 @@ def numbered(files: Sequence[Completed], history: FileHistory) -> SavesSeen | No
         theirs = _numbers_of(found)
         if (
             unit != main
+            and is_doubtful(unit) == is_doubtful(main)
             and str(PurePosixPath(unit).parent) == parent
             and len(theirs & numbers) >= max(1, len(numbers) - 1)
         ):

@@ -22,7 +22,7 @@ from prime_train.rehearsal.options import Number, numbers_of, save_options, with
 from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_not_walled
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import FileChange, Recording
-from prime_train.rehearsal.resume_arguments import arguments_to_try
+from prime_train.rehearsal.resume_arguments import arguments_to_try, variables_of
 from prime_train.rehearsal.saves import Save, SavesSeen
 from prime_train.rehearsal.seen_saves import begins_save, saves_like, saves_seen
 from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore, same_losses
@@ -88,6 +88,8 @@ class Rehearsal:
     progress: ProgressSeen | None = None
     lowered: Number | None = None
     numbers: Sequence[Number] = ()
+    variables: Sequence[str] = ()
+    """Variables of the environment by which the script seems to be told to resume."""
     tries: list[Tried] = field(default_factory=list)
     was_hit: bool = False
     again: Tried | None = None
@@ -537,6 +539,7 @@ def _candidates(stage: _Stage, found: Rehearsal) -> list[str]:
     if TRAINERS[spec.trainer.kind].layout is not None:
         return [spec.trainer.resume]
     texts = stage.texts()
+    found.variables = variables_of(texts)
     named = [spec.trainer.resume] if stage.request.names_resume else []
     return list(dict.fromkeys([*named, *arguments_to_try(texts, found.saves.folder)]))[:TRIALS_MAX]
 

@@ -294,7 +294,8 @@ def _line(process: Rehearsed, outcome: Outcome) -> str:
         if line.stream in ("stdout", "stderr")
     ]
     if outcome is Outcome.FAILED and not process.is_running:
-        return lines[-1] if lines else ""
+        errors = process.recording.lines_of("stderr")
+        return neutralized(clean(errors[-1].text)) if errors else (lines[-1] if lines else "")
     says = re.compile(r"resum|restor|load|from scratch|no checkpoint|not found", re.IGNORECASE)
     return next((text for text in lines[:200] if says.search(text)), "")
 

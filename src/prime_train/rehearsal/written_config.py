@@ -68,8 +68,14 @@ def checkpoint_values(found: Rehearsal) -> dict[str, Plain]:
     """Return what is known under `checkpoints`."""
     saves = found.saves
     values: dict[str, Plain] = {"folder": folder_of(found), "pattern": saves.pattern}
-    if saves.also:
-        values["also"] = list(saves.also)
+    # What each save writes over beside it is stored with it, too.
+    shared = [
+        PurePosixPath(one.path).name
+        for one in saves.beside
+        if one.kind == "shared" and str(PurePosixPath(one.path).parent) == saves.folder
+    ]
+    if saves.also or shared:
+        values["also"] = [*saves.also, *shared]
     if counts_from_0(found):
         values["first"] = 0
     if saves.sentinel:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from prime_train.rehearsal.recording import Change, FileChange, Recording
 from prime_train.spec.checkpoint_names import DRAFTS
+from prime_train.text.safe import neutralized
 
 _LOGS = (
     ".csv",
@@ -151,9 +152,11 @@ def _appended(completed: Iterable[Completed]) -> Iterator[str]:
 
 
 def is_no_state(path: str) -> bool:
-    """Return whether a file of this name is never what a trainer resumes from: code, pictures, logs."""
+    """Return whether a file of this name is never what a trainer resumes from: code, pictures, logs, and names
+    that no config could hold.
+    """
     name = PurePosixPath(path).name.lower()
-    return name.endswith((*_MEDIA, *_OTHERS, *_LOGS)) or _TFEVENTS in name
+    return name.endswith((*_MEDIA, *_OTHERS, *_LOGS)) or _TFEVENTS in name or neutralized(path) != path
 
 
 def is_draft(path: str) -> bool:
