@@ -13,7 +13,6 @@ parent-death signal would not help: it reaches only the first process, and is cl
 import fcntl
 import logging
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import Protocol
 
 import psutil
+
+from prime_train.text.shell import replacing_the_shell
 
 MARK = "PRIME_TRAIN_CHILD"
 LEFTOVER_S_MAX = 5.0
@@ -36,14 +37,6 @@ _SET_PIPE_BYTES = 1031
 
 _WAIT_FOR_START = 'read -r _ || exit 125; exec /bin/sh -c "$1" </dev/null'
 _GUARD = 'read -r _; kill -s TERM -- "-$1"; sleep 35; kill -s KILL -- "-$1"'
-
-_COMPOUND = re.compile(r"[;&|(){}`\n]")
-_SHELL_WORD = re.compile(
-    r"\s*(\w+\+?=|(\.|!|\[|alias|bg|break|case|cd|command|continue|eval|exec|exit|export|fg|for|function|"
-    r"getopts|hash|if|"
-    r"jobs|local|read|readonly|return|set|shift|source|time|times|trap|type|ulimit|umask|unalias|unset|until|"
-    r"wait|while)(\s|$))"
-)
 
 _log = logging.getLogger(__name__)
 
@@ -189,16 +182,6 @@ class Child:
 
     def _is_populated(self) -> bool:
         return _lives_in(self.pid) or any(True for _ in marked(self._mark))
-
-
-def replacing_the_shell(command: str) -> str:
-    """Return the command line, prefixed with `exec` if it is one simple command.
-
-    Otherwise a shell would wait for the command, be terminated at once by SIGTERM, and lose the command's
-    exit code.
-    """
-    plain = command.strip() and not _COMPOUND.search(command.strip()) and not _SHELL_WORD.match(command)
-    return f"exec {command.strip()}" if plain else command
 
 
 def _lives_in(group: int) -> bool:

@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_agent.processes import Child, LocalProcesses, marked, replacing_the_shell
+from prime_agent.processes import Child, LocalProcesses, marked
 from prime_agent.trainer.logs import BoundedLog, Drain
+from prime_train.text.shell import replacing_the_shell
 from tests.waiting import HANG_S, await_true
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from prime_train.rehearsal.progress_lines import STDOUT, Series, file_of
+from prime_train.rehearsal.progress_lines import STDOUT, Series, Value, file_of
 from prime_train.rehearsal.saves import Save, SavesSeen
 
 SLACK_S = 0.05
@@ -40,7 +40,9 @@ def chosen(series: Sequence[Series], saves: SavesSeen) -> tuple[ProgressSeen | N
     judged = [
         (_score(one, matched), number, matched)
         for number, one in enumerate(series)
-        if (matched := _matched(one, saves))
+        if not one.is_abbreviated
+        and (matched := _matched(one, saves))
+        and not _is_of_another_unit(matched, saves)
     ]
     if not judged:
         return None, saves
@@ -48,6 +50,24 @@ def chosen(series: Sequence[Series], saves: SavesSeen) -> tuple[ProgressSeen | N
     if saves.counts and best.is_matched and best.series.counts != saves.counts:
         saves = counting(saves, best.series.counts)
     return best, saves
+
+
+def by_names(saves: SavesSeen) -> ProgressSeen | None:
+    """Return the numbers in the names of the saves themselves as what counts, for a script that reports
+    nothing; None if their names have none.
+    """
+    values = tuple(
+        Value(save.closed_s, at, save.number)
+        for at, save in enumerate(saves.saves)
+        if save.number is not None
+    )
+    if len(values) < 2:
+        return None
+    return ProgressSeen(Series("", BY_NAMES, values, counts=saves.counts, named=True))
+
+
+BY_NAMES = "names"
+"""The kind of a series that is in the names of checkpoints."""
 
 
 def counting(saves: SavesSeen, counts: str) -> SavesSeen:
@@ -76,8 +96,33 @@ def _matched(series: Series, saves: SavesSeen) -> ProgressSeen:
     return ProgressSeen(series, usual, agreed if agreed >= len(offsets) - 1 else 0)
 
 
+def _is_of_another_unit(seen: ProgressSeen, saves: SavesSeen) -> bool:
+    """Return whether the number rises much faster or slower than those of the saves: it counts something else,
+    such as samples, or epochs beside saves that are numbered by steps.
+    """
+    if seen.is_matched or not saves.counts or len(saves.saves) < 3:
+        return False
+    reported = [seen.series.last_before(save.begun_s) for save in saves.saves]
+    rows = [
+        (value.number, save.number)
+        for value, save in zip(reported, saves.saves, strict=True)
+        if value is not None and save.number is not None
+    ]
+    if len(rows) < 2:
+        return False
+    rise, named = rows[-1][0] - rows[0][0], rows[-1][1] - rows[0][1]
+    return not named / 2 <= rise <= named * 2
+
+
+def slack_s(series: Series) -> float:
+    """Return the seconds by which a line may seem later than a file that was written after it: never as much
+    as a step.
+    """
+    return min(SLACK_S, series.step_s * series.distance / 3)
+
+
 def _offset(series: Series, save: Save) -> int | None:
-    before = series.last_before(save.closed_s + SLACK_S)
+    before = series.last_before(save.begun_s + slack_s(series))
     return None if before is None or save.number is None else save.number - before.number
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from prime_train.rehearsal.options import save_options
+from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import median
 from prime_train.rehearsal.rehearse import Rehearsal
 from prime_train.rehearsal.saves import distances
@@ -20,6 +21,8 @@ from prime_train.rehearsal.written_config import (
 )
 from prime_train.spec.checkpoint_names import EPOCH
 from prime_train.text.formatting import size, span, usd
+from prime_train.text.safe import neutralized
+from prime_train.trainers.log_lines import clean
 
 LINE_CHARS_MAX = 160
 _MISSING_FILE = re.compile(
@@ -48,7 +51,7 @@ def conclusions(found: Rehearsal) -> list[Conclusion]:
     if found.is_rented:
         return _dressed(found)
     return [
-        *_ended(found),
+        *_failure(found),
         *_checkpoints(found),
         *_beside(found),
         *_progress(found),
@@ -59,38 +62,43 @@ def conclusions(found: Rehearsal) -> list[Conclusion]:
     ]
 
 
-def _ended(found: Rehearsal) -> list[Conclusion]:
-    """Say how the script ended, if it did so by itself with an error."""
+def _failure(found: Rehearsal) -> list[Conclusion]:
+    """Say that the script failed by itself, what it said last, and what may help."""
     first = found.first
-    if not first.code or first.asked_s is not None or first.ended_s is None:
+    if first.asked_s is not None or first.killed_s is not None or not first.code:
         return []
-    printed = [line.text.strip() for line in first.lines if line.stream in ("stdout", "stderr")]
-    last = printed[-1][:LINE_CHARS_MAX] if printed else "it printed nothing"
-    said = [
-        Conclusion("ended", f"with code {first.code} after {span(first.ended_s)}: {last}", Certainty.SEEN)
-    ]
-    missing = next((match for line in reversed(printed[-50:]) if (match := _MISSING_FILE.search(line))), None)
-    if any("ModuleNotFoundError" in line for line in printed[-50:]):
+    lines = [clean(line.text) for line in first.lines_of("stderr") or first.lines_of("stdout")][-50:]
+    last = neutralized(lines[-1])[:LINE_CHARS_MAX] if lines else "it printed nothing"
+    text = f"the script failed after {_short(first.seen_s)}, with code {first.code}"
+    said = [Conclusion("failed", text, Certainty.SEEN, last)]
+    missing = next((match for line in reversed(lines) if (match := _MISSING_FILE.search(line))), None)
+    if any("ModuleNotFoundError" in line for line in lines):
         fix = "activate the environment that has the module, and start prime-train from there"
-        said.append(Conclusion("ended", fix, Certainty.LIKELY))
+        said.append(Conclusion("failed", fix, Certainty.LIKELY))
     elif missing is not None and (found.request.folder / missing["path"]).exists():
         text = (
-            f"{missing['path']} is in the folder, but git ignores it, so that it does not reach a machine: "
-            "make it in setup, or let git track it"
+            f"{neutralized(missing['path'])} is in the folder, but git ignores it, so that it does not reach a "
+            "machine: make it in setup, or let git track it"
         )
-        said.append(Conclusion("ended", text, Certainty.SEEN))
+        said.append(Conclusion("failed", text, Certainty.SEEN))
     return said
 
 
 def _checkpoints(found: Rehearsal) -> list[Conclusion]:
     saves = found.saves
+    if not saves.saves and saves.others:
+        text = f"saves with no step in their names, but a date or the like: {', '.join(saves.others)}"
+        why = "nothing says which of them is the newest: have the step written into the name"
+        return [Conclusion("checkpoint", text, Certainty.UNKNOWN, why)]
     if not saves.saves:
         return [_none_seen(found)]
     count, what = len(saves.saves), "folder" if saves.is_folder else "file"
     names = ", ".join((saves.pattern, *saves.also))
     seen = f"{count} save{'' if count == 1 else 's'}: {', '.join(_names(found))}"
     several = count >= 3
-    if saves.is_in_place:
+    if saves.is_in_place and count == 1:
+        text = f"one {what} of a fixed name, saved once: {_path(found, names)}"
+    elif saves.is_in_place:
         text = f"one {what} of a fixed name, {'replaced' if saves.is_renamed else 'overwritten'} at each save: {_path(found, names)}"
     elif saves.also:
         text = f"{1 + len(saves.also)} files of one number: {_path(found, names)}"
@@ -217,6 +225,19 @@ def _beside(found: Rehearsal) -> list[Conclusion]:
 def _progress(found: Rehearsal) -> list[Conclusion]:
     progress = found.progress
     if progress is None:
+        others = series_in(found.first)
+        rough = next((one for one in others if one.is_abbreviated), None)
+        if rough is not None:
+            text = "its lines say the step only roughly: write the whole number into a line, or into a table"
+            return [
+                Conclusion("progress", text, Certainty.UNKNOWN, f"such as {rough.example[:LINE_CHARS_MAX]!r}")
+            ]
+        named = next((one for one in others if one.named), None)
+        if named is not None and found.saves.numbers:
+            text = "no line says the number that is in the names of its checkpoints"
+            return [
+                Conclusion("progress", text, Certainty.UNKNOWN, f"only {named.example[:LINE_CHARS_MAX]!r}")
+            ]
         return [
             Conclusion(
                 "progress",
@@ -267,11 +288,23 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
             + (f" ({one.line[:80]})" if one.line else "")
             for one in found.tries
         )
-        reasons = why_not_resumed(found.scripts)
-        return [
-            Conclusion("resume", "it does not resume from its checkpoint", Certainty.SEEN, tried),
-            *(Conclusion("resume", text, Certainty.LIKELY) for text in reasons),
-        ]
+        said = [Conclusion("resume", "it does not resume from its checkpoint", Certainty.SEEN, tried)]
+        if any(one.outcome is Outcome.COUNTED_ANEW for one in found.tries):
+            text = "it loads its checkpoint, but counts its steps from the beginning again"
+            said = [Conclusion("resume", text, Certainty.LIKELY, tried)]
+        elif not any(one.outcome is Outcome.STARTED_OVER for one in found.tries):
+            said = [Conclusion("resume", "no start with its checkpoint went on", Certainty.LIKELY, tried)]
+        if found.variables:
+            said.append(
+                Conclusion(
+                    "resume",
+                    f"its text reads {', '.join(found.variables)} of its environment, which a config cannot "
+                    "set for a resume alone: read an argument instead",
+                    Certainty.LIKELY,
+                )
+            )
+        said += [Conclusion("resume", text, Certainty.LIKELY) for text in why_not_resumed(found.scripts)]
+        return said
     how = f"by {resumed.arguments}" if resumed.arguments else "by itself, without an argument"
     said = [
         Conclusion(

@@ -20,7 +20,8 @@ from prime_train.launch.launch_config import Checked, launch_checked
 from prime_train.launch.stop import stop_if_active
 from prime_train.rehearsal.file_watch import FileWatch
 from prime_train.rehearsal.recording import FileChange
-from prime_train.rehearsal.saves import SavesSeen, begins_save
+from prime_train.rehearsal.saves import SavesSeen
+from prime_train.rehearsal.seen_saves import begins_save
 from prime_train.runs.figures import figures
 from prime_train.runs.run import RunState
 from prime_train.runs.store import RunRecord

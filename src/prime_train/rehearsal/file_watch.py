@@ -90,7 +90,7 @@ class FileWatch:
         self._number += 1
         at_s, status = self._now_s(), _status(path)
         digest, text = ("", None)
-        if with_content and status is not None:
+        if with_content and status is not None and stat.S_ISREG(status.st_mode):
             digest, text = _content(path, status.st_size)
         self._seen(
             FileChange(
@@ -110,7 +110,7 @@ class FileWatch:
 
 def _status(path: Path) -> os.stat_result | None:
     try:
-        return path.stat()
+        return path.lstat()
     except OSError:
         return None
 
@@ -241,13 +241,35 @@ class _Events:
             for number, folder in self._folders.items():
                 if folder == source.path or folder.is_relative_to(source.path):
                     self._folders[number] = path / folder.relative_to(source.path)
+        if is_folder:
+            self._files_moved(source.path if source is not None else None, path)
         self._tell(Change.MOVED, path, came_from=came_from, is_folder=is_folder, with_content=not is_folder)
         if path.is_symlink():
             with suppress(OSError):
                 self._tell(Change.LINKED, path, came_from=str(path.readlink()))
-        if is_folder and source is None:
-            for file in self._add(path):
-                self._tell(Change.MOVED, file, with_content=True)
+
+    def _files_moved(self, source: Path | None, path: Path) -> None:
+        """Tell of the files of a folder that was moved: what was told of them before may have come after the
+        move, when nothing was at their old paths any more.
+        """
+        watched = set(self._folders.values())
+        for folder, names in list(_files_below(path)):
+            if folder not in watched:
+                with suppress(OSError):
+                    self._folders[self._kernel.add_watch(folder, self._mask)] = folder
+            for file in names:
+                before = source / file.relative_to(path) if source is not None else None
+                if before is not None:
+                    self._open.discard(before)
+                came_from = before.relative_to(self._root).as_posix() if before is not None else ""
+                self._tell(Change.MOVED, file, came_from=came_from, with_content=True)
+
+
+def _files_below(top: Path) -> Iterator[tuple[Path, list[Path]]]:
+    """Yield each folder from this one down, with its files in the order of their times."""
+    for folder, _, names in os.walk(top):
+        files = [Path(folder) / name for name in names]
+        yield Path(folder), sorted((one for one in files if not one.is_symlink()), key=_changed_ns)
 
 
 def _changed_ns(path: Path) -> int:
@@ -312,13 +334,21 @@ class _Looks:
                     if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                         yield Path(folder) / name, status
 
+    def _moved(self, source: Path, path: Path, status: os.stat_result, now_s: float) -> None:
+        self._known[path] = _Looked(status.st_size, status.st_mtime_ns, status.st_ino, now_s, is_told=True)
+        came_from = source.relative_to(self._root).as_posix()
+        self._tell(Change.MOVED, path, came_from=came_from, with_content=True)
+
     def _look(self, *, is_last: bool = False) -> None:
         now_s = time.monotonic()
         found = dict(self._files())
-        for path in [path for path in self._known if path not in found]:
-            del self._known[path]
-            self._tell(Change.DELETED, path)
+        gone = {self._known.pop(path).inode: path for path in [*self._known] if path not in found}
         for path, status in found.items():
+            if path not in self._known and status.st_ino in gone:
+                self._moved(gone.pop(status.st_ino), path, status, now_s)
+        for path in gone.values():
+            self._tell(Change.DELETED, path)
+        for path, status in sorted(found.items(), key=lambda row: row[1].st_mtime_ns):
             known = self._known.get(path)
             is_same = known is not None and (known.size, known.changed_ns, known.inode) == (
                 status.st_size,

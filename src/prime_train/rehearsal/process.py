@@ -2,9 +2,11 @@
 
 import os
 import signal
+import stat
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from prime_train.rehearsal.file_watch import FileWatch
 from prime_train.rehearsal.recording import FileChange, OutputLine, Recording
 from prime_train.spec.spec import RunSpec
 from prime_train.text.redaction import redacted
+from prime_train.text.shell import replacing_the_shell
 from prime_train.trainers.of_spec import trainer_for
 
 LINES_MAX = 100_000
@@ -33,12 +36,14 @@ READ_BYTES = 64 * 1024
 @dataclass(frozen=True)
 class Place:
     """Where a command is started. `tree`: its working tree; `home`: its home folder; both are new and its
-    own. `private`: the folder of the rehearsal, which the command does not see.
+    own. `private`: the folder of the rehearsal, which the command does not see. `original`: the working tree
+    that it is a copy of, in whose place the command sees the copy.
     """
 
     tree: Path
     home: Path
     private: Path
+    original: Path | None = None
 
 
 def environment_of(own: Mapping[str, str], place: Place, spec: RunSpec) -> dict[str, str]:
@@ -55,7 +60,20 @@ def environment_of(own: Mapping[str, str], place: Place, spec: RunSpec) -> dict[
 
 def why_not_walled(private: Path) -> str:
     """Return why commands are not kept inside their copy here; empty if they are."""
-    return Walls(private, "").why_none
+    return Walls(private, "", is_read_only=True).why_none
+
+
+def _walls(place: Place) -> list[str]:
+    """Return the words before a command that keep it inside its place: it can change nothing else."""
+    words = Walls(place.private, "", is_read_only=True).around(place.tree, place.home)
+    if not words or place.original is None:
+        return words
+    # A path that is written out in a script leads into the copy, too.
+    return [*words[:-1], "--bind", str(place.tree), str(place.original), "--"]
+
+
+MARK = "PRIME_TRAIN_REHEARSAL"
+"""The variable by which processes are found that have left the group of their command."""
 
 
 class Rehearsed:
@@ -65,7 +83,8 @@ class Rehearsed:
         self.command, self.place = command, place
         self.recording = Recording()
         self.wake = threading.Event()
-        self._environment = dict(environment)
+        self._mark = uuid.uuid4().hex
+        self._environment = {**environment, MARK: self._mark}
         self.began = time.monotonic()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -83,11 +102,11 @@ class Rehearsed:
 
     def start(self) -> None:
         """Start the command. Raises OSError."""
-        walls = Walls(self.place.private, "").around(self.place.tree, self.place.home)
+        walls = _walls(self.place)
         self._watch.start()
         self.began = time.monotonic()
         self._process = subprocess.Popen(
-            [*walls, "/bin/sh", "-c", self.command],
+            [*walls, "/bin/sh", "-c", replacing_the_shell(self.command)],
             cwd=self.place.tree,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -137,10 +156,22 @@ class Rehearsed:
         if self._process is None:
             return
         self.kill()
+        self._kill_marked()
         self.wait(END_S_MAX)
         self._watch.end()
         for thread in self._threads:
             thread.join(END_S_MAX)
+        for stream in (self._process.stdout, self._process.stderr):
+            # What has left the group of processes may still have it open, and be read from.
+            if stream is not None and not any(thread.is_alive() for thread in self._threads):
+                stream.close()
+
+    def _kill_marked(self) -> None:
+        """Kill what has made itself independent of the command, where no walls end it."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.pid != os.getpid() and process.environ().get(MARK) == self._mark:
+                    process.kill()
 
     def _processes(self) -> list[psutil.Process]:
         """Return the trainer's processes, without those that are only walls around them."""
@@ -244,7 +275,10 @@ class _TextFile:
 
     def read(self, path: Path) -> list[str]:
         try:
-            size = path.stat().st_size
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                return []
+            size = status.st_size
             if size < self._at:  # written anew, so it does not grow by lines
                 self._at, self._rest = 0, ""
             if size > TEXT_FILE_BYTES_MAX:

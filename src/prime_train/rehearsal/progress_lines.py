@@ -6,6 +6,7 @@ steps, beside a word such as step, may be the step; what the checkpoints are num
 """
 
 import csv
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,15 +17,16 @@ from prime_train.rehearsal.recording import OutputLine, Recording, median
 from prime_train.trainers.log_lines import clean, unglued
 
 VALUES_MIN = 3
-SLOTS_MAX = 12
+SLOTS_MAX = 24
 TEMPLATES_MAX = 500
 STDOUT, STDERR = "stdout", "stderr"
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z0-9_.]*[A-Za-z_][A-Za-z0-9_]*=)"
+    r"(?<![A-Za-z0-9_.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z0-9_.]*[A-Za-z_][A-Za-z0-9_]*=)"
 )
 _BAR = re.compile(r"(?P<text>[^|]*?)\s*(?:\d+%)?\|[^|]*\|\s*(?P<at>[\d,]+)/(?P<total>[\d,]+)\s*\[")
 _STEP = re.compile(
-    r"(?:^|[^a-z])(?:global[ _]?)?(?:step|iter|iteration|it|update|num_timesteps|total_timesteps)s?\W*$",
+    r"(?:^|[^a-z])(?:global[ _]?)?(?:step|iter|iteration|it|update|num_timesteps|total_timesteps)s?\W*"
+    r"(?:\((?:train|training)\)\W*)?$",
     re.IGNORECASE,
 )
 _EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep)s?\W*$", re.IGNORECASE)
@@ -84,8 +86,12 @@ class Series:
     is_mixed: bool = False
     """Epochs are counted from 0 and their batches from 1, or the other way round, which no config can say."""
     example: str = ""
+    lead: str = ""
+    """The word before the number in lines of text."""
     header: str = ""
     """The first line of a table."""
+    is_abbreviated: bool = False
+    """From a thousand on, the lines say the number only roughly, such as 1.5K."""
 
     @property
     def numbers(self) -> list[int]:
@@ -108,7 +114,9 @@ class Series:
     @property
     def step_s(self) -> float:
         """Seconds for one step."""
-        pairs = zip(self.values, self.values[1:], strict=False)
+        # Several processes may report the same step.
+        first = list({value.number: value for value in reversed(self.values)}.values())[::-1]
+        pairs = itertools.pairwise(first)
         return median([(b.at_s - a.at_s) / (b.number - a.number) for a, b in pairs if b.number > a.number])
 
     def last_before(self, at_s: float) -> Value | None:
@@ -117,6 +125,10 @@ class Series:
 
     def loss_at(self, number: int) -> float | None:
         return next((value.loss for value in self.values if value.number == number), None)
+
+
+_BarRow = tuple[OutputLine, str, int, int]
+"""A bar as it was drawn: its line, the text before it, where it was, and its total."""
 
 
 @dataclass
@@ -139,7 +151,7 @@ def series_in(recording: Recording) -> list[Series]:
             found += _of_objects(stream, objects)
         are_objects = {line.number for line, _ in objects}
         found += _of_text(stream, [line for line in lines if line.number not in are_objects])
-    return [one for one in found if _rises(one)]
+    return [one for one in _without_abbreviated(found) if _rises(one)]
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -230,14 +242,15 @@ def _float(value: object) -> float | None:
 
 def _of_text(stream: str, lines: Sequence[OutputLine]) -> list[Series]:
     groups: dict[str, _Group] = {}
-    bars: dict[str, list[tuple[OutputLine, str, int, int]]] = {}
+    bars: dict[tuple[str, int], list[_BarRow]] = {}
     for line in lines:
         for piece in unglued(line.text):
             text = clean(piece).strip()
             bar = _BAR.match(text)
             if bar is not None:
                 key = re.sub(r"\s+", " ", re.sub(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", "#", bar["text"].strip()))
-                bars.setdefault(key, []).append((line, bar["text"], _whole(bar["at"]), _whole(bar["total"])))
+                row = (line, bar["text"], _whole(bar["at"]), _whole(bar["total"]))
+                bars.setdefault((key, row[3]), []).append(row)
                 continue
             numbers = [(found.start(), found.end(), found[0]) for found in _NUMBER.finditer(text)]
             if not numbers or len(text) > 1000:
@@ -249,13 +262,13 @@ def _of_text(stream: str, lines: Sequence[OutputLine]) -> list[Series]:
     for group in groups.values():
         if len(group.lines) >= VALUES_MIN - 1:
             found += _of_template(stream, group)
-    for rows in bars.values():
-        found += _of_bar(stream, rows)
+    for name, rows in bars.items():
+        found += _of_bar(stream, rows, [other for other in bars if other != name])
     return found
 
 
 def _whole(text: str) -> int:
-    return int(text.replace(",", "") or 0)
+    return int(text.replace(",", "").lstrip("+-") or 0)
 
 
 def _shape(text: str, numbers: Sequence[tuple[int, int, str]]) -> str:
@@ -273,9 +286,12 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
         for slot, (start, end, _) in enumerate(first_numbers[:SLOTS_MAX])
     ]
     loss_slot = next((slot for slot, before, _ in slots if _LOSS.search(before)), None)
-    epoch = next((slot for slot, before, _ in slots if _EPOCH.search(before)), None)
+    epoch = next((slot for slot, before, _ in slots if _EPOCH.search(before)), _unnamed_epoch(group))
     for slot, before, after in slots:
         if slot == loss_slot or after == "%" or _NEVER.search(before):
+            continue
+        if after in _THOUSANDS and _STEP.search(before):
+            yield _abbreviated(stream, group, slot, before)
             continue
         whole = all(
             "." not in numbers[slot][2] and "e" not in numbers[slot][2].lower()
@@ -290,7 +306,7 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
             Value(
                 line.at_s,
                 line.number,
-                _whole(numbers[slot][2].lstrip("+-")),
+                _whole(numbers[slot][2]),
                 _float(numbers[loss_slot][2]) if loss_slot is not None else None,
             )
             for line, numbers, _ in group.lines
@@ -298,14 +314,58 @@ def _of_template(stream: str, group: _Group) -> Iterator[Series]:
         total = _total(group, slot)
         counts = "epoch" if slot == epoch else "step"
         named = bool(_STEP.search(before)) or slot == epoch
-        pattern = _pattern(text, first_numbers, {slot: counts}, loss_slot)
+        pattern = _pattern(group, {slot: counts}, loss_slot)
         one = Series(
             stream, "regex", values, pattern, loss="loss" if loss_slot is not None else "", counts=counts,
-            named=named, total=total, example=text,
+            named=named, total=total, example=text, lead=_last_words(before).strip(),
         )  # fmt: skip
-        if epoch is not None and slot != epoch and total is not None and _starts_again(one.numbers):
+        is_batch = _starts_again(one.numbers) or not _STEP.search(before)
+        if epoch is not None and slot != epoch and total is not None and is_batch:
             yield _over_epochs(one, group, slot, epoch, loss_slot)
         yield one
+
+
+def _unnamed_epoch(group: _Group) -> int | None:
+    """Return the place of a number that rises by one whenever a later one in the line starts again."""
+    count = min(len(numbers) for _, numbers, _ in group.lines[:VALUES_MIN])
+    rows = [
+        [number[2] for number in numbers[:SLOTS_MAX]]
+        for _, numbers, _ in group.lines
+        if len(numbers) == count
+    ]
+    columns = [
+        [int(text) for text in column] if all(text.isdigit() for text in column) else []
+        for column in zip(*rows, strict=False)
+    ]
+    for slot, column in enumerate(columns):
+        rises = [b - a for a, b in itertools.pairwise(column)]
+        if set(rises) != {0, 1}:
+            continue
+        for other in columns[slot + 1 :]:
+            falls = [b < a for a, b in itertools.pairwise(other)]
+            if falls and falls == [rise == 1 for rise in rises]:
+                return slot
+    return None
+
+
+_THOUSANDS = frozenset("kKmM")
+
+
+def _abbreviated(stream: str, group: _Group, slot: int, before: str) -> Series:
+    values = tuple(
+        Value(line.at_s, line.number, round(1000 * (_float(numbers[slot][2]) or 0)))
+        for line, numbers, _ in group.lines
+    )
+    return Series(
+        stream, "regex", values, key=_last_words(before).strip(), named=True, is_abbreviated=True,
+        example=group.lines[0][2],
+    )  # fmt: skip
+
+
+def _without_abbreviated(found: Sequence[Series]) -> list[Series]:
+    """Return the series without those that go on as abbreviated ones."""
+    names = {one.key for one in found if one.is_abbreviated}
+    return [one for one in found if one.is_abbreviated or one.lead not in names]
 
 
 def _total(group: _Group, slot: int) -> int | None:
@@ -324,53 +384,66 @@ def _total(group: _Group, slot: int) -> int | None:
 
 
 def _starts_again(numbers: Sequence[int]) -> bool:
-    return any(b < a for a, b in zip(numbers, numbers[1:], strict=False))
+    return any(b < a for a, b in itertools.pairwise(numbers))
 
 
 def _over_epochs(one: Series, group: _Group, slot: int, epoch: int, loss_slot: int | None) -> Series:
     """Return the series counted on over all epochs."""
-    _, first_numbers, text = group.lines[0]
     start = min(_whole(numbers[epoch][2]) for _, numbers, _ in group.lines)
     first = 0 if start == 0 else 1
     values = tuple(
         replace(value, number=(_whole(numbers[epoch][2]) - first) * (one.total or 1) + value.number)
         for value, (_, numbers, _) in zip(one.values, group.lines, strict=True)
     )
-    pattern = _pattern(text, first_numbers, {epoch: "epoch", slot: "batch", slot + 1: "batches"}, loss_slot)
+    pattern = _pattern(group, {epoch: "epoch", slot: "batch", slot + 1: "batches"}, loss_slot)
     is_mixed = (min(one.numbers) == 0) != (first == 0)
     return replace(
         one, values=values, pattern=pattern, named=True, total=None, is_within_epoch=True, is_mixed=is_mixed
     )
 
 
-def _pattern(
-    text: str, numbers: Sequence[tuple[int, int, str]], groups: Mapping[int, str], loss_slot: int | None
-) -> str:
-    """Return a regular expression for the numbers that count in lines like this one, each with the text right
+def _pattern(group: _Group, groups: Mapping[int, str], loss_slot: int | None) -> str:
+    """Return a regular expression for the numbers that count in lines like these, each with the text right
     before it.
     """
+    _, numbers, text = group.lines[0]
     wanted = dict(groups)
     if loss_slot is not None:
         wanted[loss_slot] = "loss"
-    expression, past = "", -1
+    expression, past = r"^\s*" if 0 in wanted and not text[: numbers[0][0]].strip() else "", -1
     for slot in sorted(wanted):
-        start, _, number = numbers[slot]
+        start, _, _ = numbers[slot]
         before = text[numbers[slot - 1][1] if slot else 0 : start]
         if past < 0:
-            expression += _literal(
-                before if slot == 0 and len(before) <= LEAD_CHARS_MAX else _last_words(before)
-            )
+            lead = before if slot == 0 and len(before) <= LEAD_CHARS_MAX else _last_words(before)
+            expression += _literal(lead) if lead.strip() else ""
         else:
             expression += _literal(before) if past == slot - 1 else ".*?" + _literal(_last_words(before))
         if wanted[slot] == "loss":
             expression += r"(?P<loss>[-+\d.e]+|nan|inf)"
         else:
-            expression += rf"(?P<{wanted[slot]}>[\d,]+)" if "," in number else rf"(?P<{wanted[slot]}>\d+)"
+            expression += rf"(?P<{wanted[slot]}>{_digits(group, slot)})"
         past = slot
     return expression
 
 
 LEAD_CHARS_MAX = 30
+
+
+def _digits(group: _Group, slot: int) -> str:
+    """Return the expression for the number at this place: from a thousand on, it may have separators."""
+    texts = [numbers[slot][2] for _, numbers, _ in group.lines]
+    if any("," in text for text in texts):
+        return r"[\d,]+"
+    total = _total(group, slot)
+    is_plain = max(map(_whole, texts)) >= 1000 or (total is not None and "," not in _total_text(group, slot))
+    is_list = any(re.match(r",\d", text[numbers[slot][1] :]) for _, numbers, text in group.lines)
+    return r"\d+" if is_plain or is_list else r"\d[\d,]*"
+
+
+def _total_text(group: _Group, slot: int) -> str:
+    _, numbers, _ = group.lines[0]
+    return numbers[slot + 1][2]
 
 
 def _last_words(text: str) -> str:
@@ -383,14 +456,15 @@ def _literal(text: str) -> str:
     """Return the expression for this text, in which any number of spaces stands for spaces."""
     parts = [re.escape(part) for part in re.split(r"\s+", text)]
     # What follows a bracket or a sign may be padded.
-    return re.sub(r"(\\\[|:|=)$", r"\1\\s*", r"\s+".join(parts).replace(r"\s+\s+", r"\s+"))
+    expression = r"\s+".join(parts).replace(r"\s+\s+", r"\s+")
+    return re.sub(r"((?<!\\s)\\?[^\w\s\\])(?:\\s\+)?$", r"\1\\s*", expression)
 
 
-def _of_bar(stream: str, rows: Sequence[tuple[OutputLine, str, int, int]]) -> Iterator[Series]:
-    totals = {total for *_, total in rows}
+def _of_bar(stream: str, rows: Sequence[_BarRow], others: Sequence[tuple[str, int]]) -> Iterator[Series]:
     values = tuple(Value(line.at_s, line.number, at) for line, _, at, _ in rows)
-    total = totals.pop() if len(totals) == 1 else None
-    pattern = r"\|\s*(?P<step>\d+)/\d+ \["
+    total, pattern = rows[0][3], _bar_pattern(rows, others)
+    if not pattern:
+        return
     one = Series(
         stream, "regex", values, pattern, total=total, is_bar=True, example=clean(rows[-1][0].text)[:200]
     )
@@ -398,7 +472,7 @@ def _of_bar(stream: str, rows: Sequence[tuple[OutputLine, str, int, int]]) -> It
         yield one
         return
     epochs = [re.search(r"(?:^|[Ee]poch\W*)\s*(\d+)", text) for _, text, _, _ in rows]
-    if total is None or not all(epochs):
+    if not all(epochs):
         return
     numbers = [int(found[1]) for found in epochs if found is not None]
     first = 0 if min(numbers) == 0 else 1
@@ -406,19 +480,36 @@ def _of_bar(stream: str, rows: Sequence[tuple[OutputLine, str, int, int]]) -> It
         replace(value, number=(epoch - first) * total + value.number)
         for value, epoch in zip(values, numbers, strict=True)
     )
+    in_epochs = tuple(replace(value, number=epoch) for value, epoch in zip(values, numbers, strict=True))
     lead = r"[Ee]poch\W*" if re.search("[Ee]poch", rows[0][1]) else r"^\s*"
     pattern = lead + r"(?P<epoch>\d+)[^|]*\|[^|]*\|\s*(?P<batch>\d+)/(?P<batches>\d+) \["
+    yield replace(one, values=in_epochs, pattern=pattern, counts="epoch", total=None, named=True)
     is_mixed = (min(one.numbers) == 0) != (first == 0)
     yield replace(
         one, values=over, pattern=pattern, total=None, is_within_epoch=True, named=True, is_mixed=is_mixed
     )
 
 
+def _bar_pattern(rows: Sequence[_BarRow], others: Sequence[tuple[str, int]]) -> str:
+    """Return the expression for this bar and none of the others, such as those of evaluations; empty if there
+    is none.
+    """
+    _, text, _, total = rows[0]
+    if not others:
+        return r"\|\s*(?P<step>\d+)/\d+ \["
+    if total not in {other for _, other in others}:
+        return rf"\|\s*(?P<step>\d+)/{total} \["
+    word = re.search(r"[A-Za-z]\w*", text)
+    if word is None or any(word[0] in name for name, _ in others):
+        return ""
+    return rf"{word[0]}[^|]*\|[^|]*\|\s*(?P<step>\d+)/\d+ \["
+
+
 def _rises(series: Series) -> bool:
     numbers = series.numbers
     if len(numbers) < VALUES_MIN - 1 or len(set(numbers)) < VALUES_MIN - 1:
         return False
-    steps = [b - a for a, b in zip(numbers, numbers[1:], strict=False)]
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
     is_epoch = series.counts == "epoch"
     return all(step >= 0 for step in steps) and (
         is_epoch or sum(step > 0 for step in steps) * 3 >= len(steps)

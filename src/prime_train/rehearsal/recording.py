@@ -3,6 +3,7 @@
 Times are seconds since the process was started. Paths are relative to its working tree.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -85,13 +86,13 @@ class Recording:
     @property
     def seen_s(self) -> float:
         """The time of the last that was seen."""
-        last = [one.at_s for one in (*self.changes[-1:], *self.lines[-1:])]
+        last = [*(one.at_s for one in self.changes[-1:]), *(one.at_s for one in self.lines[-1:])]
         return max(last, default=0.0) if self.ended_s is None else self.ended_s
 
 
 def is_even(numbers: Sequence[int]) -> bool:
     """Return whether the numbers rise by one and the same distance."""
-    return len(numbers) > 1 and len({b - a for a, b in zip(numbers, numbers[1:], strict=False)}) == 1
+    return len(numbers) > 1 and len({b - a for a, b in itertools.pairwise(numbers)}) == 1
 
 
 def median(values: Sequence[float]) -> float:

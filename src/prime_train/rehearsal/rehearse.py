@@ -2,27 +2,31 @@
 what it had saved, until it is known how it saves, reports and resumes.
 """
 
+import itertools
+import os
 import re
 import shutil
+import signal
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.code.archive import survey
-from prime_train.rehearsal.chosen_progress import ProgressSeen, chosen
+from prime_train.rehearsal.chosen_progress import ProgressSeen, by_names, chosen, slack_s
 from prime_train.rehearsal.dress import Dressed
 from prime_train.rehearsal.options import Number, numbers_of, save_options, with_number
 from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_not_walled
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import FileChange, Recording
-from prime_train.rehearsal.saves import Save, SavesSeen, begins_save, saves_like, saves_seen
+from prime_train.rehearsal.resume_arguments import arguments_to_try, variables_of
+from prime_train.rehearsal.saves import Save, SavesSeen
+from prime_train.rehearsal.seen_saves import begins_save, saves_like, saves_seen
 from prime_train.rehearsal.trial import (
     Outcome,
     Trials,
@@ -36,12 +40,9 @@ from prime_train.rehearsal.trial import (
 from prime_train.rehearsal.written_files import history_of
 from prime_train.spec.finding import Severity
 from prime_train.spec.spec import RunSpec
-from prime_train.trainers.conventions.own_scripts import (
-    SCRIPT_BYTES_MAX,
-    resume_candidates,
-    scripts_of,
-)
-from prime_train.trainers.conventions.own_settings import settings_that_resume
+from prime_train.text.formatting import size
+from prime_train.text.safe import neutralized
+from prime_train.trainers.conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
 from prime_train.trainers.registry import TRAINERS
 
 SAVES_WANTED = 3
@@ -56,7 +57,10 @@ UNSAVED_S = 8.0
 SHORT_S = 1.5
 """Seconds that a shorter interval is to last."""
 STOP_S_MAX = 30.0
-TRIALS_MAX = 6
+TRIALS_MAX = 10
+QUICK_SAVES_MAX = 3
+TRIALS_S_MAX = 45.0
+"""Seconds after which no other arguments are tried."""
 SCRIPTS_MAX = 50
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
 
@@ -114,6 +118,8 @@ class Rehearsal:
     numbers: Sequence[Number] = ()
     scripts: Sequence[tuple[str, str]] = ()
     """Path and text of the scripts that the command starts, and of other Python files."""
+    variables: Sequence[str] = ()
+    """Variables of the environment by which the script seems to be told to resume."""
     tries: list[Tried] = field(default_factory=list)
     was_hit: bool = False
     again: Tried | None = None
@@ -171,12 +177,12 @@ def rehearse(request: Request, own: Mapping[str, str], say: Say) -> Rehearsal:
     Raises UsageError if the working tree cannot be copied, or a command of the set-up fails.
     """
     began = time.monotonic()
-    with _stage(request, say) as stage:
+    with _ending_in_order(), _stage(request, say) as stage:
         stage.own = own
         found = Rehearsal(request)
         stage.set_up()
         _observe(stage, found)
-        if found.saves.saves and found.progress is not None:
+        if found.saves.saves:
             _prove(stage, found)
         found.seconds = time.monotonic() - began
         found.starts = [_started(process, label, found, began) for process, label in stage.labelled]
@@ -203,7 +209,7 @@ class _Stage:
         """Return a new place with the code, and what the set-up has made, in its tree."""
         self.count += 1
         root = self.folder / f"start-{self.count}"
-        place = Place(root / "tree", root / "home", self.folder / "private")
+        place = Place(root / "tree", root / "home", self.folder / "private", self.request.folder.absolute())
         place.home.mkdir(parents=True)
         shutil.copytree(self.base, place.tree, symlinks=True)
         return place
@@ -284,7 +290,7 @@ def _stage(request: Request, say: Say) -> Iterator[_Stage]:
     if wrong:
         raise UsageError(wrong[0].message, fix=wrong[0].fix, code=Exit.FINDINGS)
     folder = Path(tempfile.mkdtemp(prefix="prime-train-try-"))
-    stage = _Stage(request, folder, say)
+    stage = _Stage(request, folder, lambda text: say(neutralized(text)))
     try:
         (folder / "private").mkdir()
         for name, _ in snapshot.files:
@@ -300,7 +306,34 @@ def _stage(request: Request, say: Say) -> Iterator[_Stage]:
         yield stage
     finally:
         stage.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Delete a folder with all that is in it, also folders that nobody may write to."""
+    for path, folders, _ in os.walk(folder):
+        for name in folders:
+            if not (Path(path) / name).is_symlink():
+                with suppress(OSError):
+                    (Path(path) / name).chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Have SIGTERM end this process like an exception, so that nothing is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise SystemExit(ENDED_BY_SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -329,9 +362,8 @@ def _observe(stage: _Stage, found: Rehearsal) -> None:
     process.close()
     found.first = process.recording
     _recognise(found)
-    found.saved_on_stop = found.first.asked_s is not None and any(
-        save.begun_s >= found.first.asked_s for save in found.saves.saves[before:]
-    )
+    _keep_last(stage, found, process)
+    found.saved_on_stop = _has_saved_on_stop(found.first, found.saves, found.saves.saves[before:])
 
 
 def _watch(stage: _Stage, found: Rehearsal, process: Rehearsed, *, may_shorten: bool) -> Number | None:
@@ -373,6 +405,30 @@ def _keep(stage: _Stage, found: Rehearsal, process: Rehearsed) -> None:
         found.kept = aside.kept
 
 
+def _keep_last(stage: _Stage, found: Rehearsal, process: Rehearsed) -> None:
+    """Copy what could not be copied while the script ran, if it was not deleted since."""
+    aside = _Aside(stage.folder / f"aside-{stage.count}", found.saves)
+    aside.kept, aside.count = found.kept, len(found.kept)
+    aside.keep_last(process)
+    found.kept = aside.kept
+    found.why_open = aside.lacks
+
+
+def _has_saved_on_stop(recording: Recording, saves: SavesSeen, later: Sequence[Save]) -> bool:
+    """Return whether the script saved because it was asked to end, and not because a save was due just then."""
+    asked_s = recording.asked_s
+    after = [save for save in later if asked_s is not None and save.begun_s >= asked_s]
+    if not after:
+        return False
+    is_due = saves.every > 0 and after[0].number in {
+        one.number + saves.every for one in saves.saves if one.number
+    }
+    return recording.code != ENDED_BY_SIGTERM or not is_due
+
+
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+
+
 def lowered_spec(found: Rehearsal) -> RunSpec:
     """Return the run with the shorter interval between saves, if it needed one."""
     spec = found.request.spec
@@ -388,8 +444,14 @@ def _recognise(found: Rehearsal) -> None:
 
 
 def _has_gone_on(found: Rehearsal, now_s: float) -> bool:
-    saves = found.saves.saves
-    apart = min((b.closed_s - a.closed_s for a, b in pairwise(saves)), default=0.0)
+    saves, progress = found.saves.saves, found.progress
+    # The checkpoint that is tried must be of a later step than the first that was reported.
+    if (
+        progress is not None
+        and len({v.number for v in progress.series.values if v.at_s < saves[-2].begun_s}) < 2
+    ):
+        return False
+    apart = min((b.closed_s - a.closed_s for a, b in itertools.pairwise(saves)), default=0.0)
     return now_s - saves[-1].closed_s >= max(SETTLED_S, min(apart / 2, AFTER_S_MAX))
 
 
@@ -413,13 +475,7 @@ def _started(process: Rehearsed, label: str, found: Rehearsal, began: float) -> 
     recording = process.recording
     if found.progress is None:
         return Started(label, process.began - began, recording.seen_s)
-    reports = [
-        (at_s, row.step)
-        for at_s, row in reports_of(
-            found.progress, recording, epochs=counts_epochs(found.saves, found.progress)
-        )
-    ]
-
+    reports = [(at_s, row.step) for at_s, row in reports_of(found.progress, found.saves, recording)]
     counts_steps = not counts_epochs(found.saves, found.progress)
 
     def step_of(save: Save) -> int:
@@ -433,19 +489,23 @@ def _started(process: Rehearsed, label: str, found: Rehearsal, began: float) -> 
 
 
 def _prove(stage: _Stage, found: Rehearsal) -> None:
-    progress = found.progress
-    assert progress is not None
+    progress = found.progress or by_names(found.saves)
+    if progress is None:
+        found.why_open = "no step is known: neither a line nor the name of a checkpoint has one"
+        return
+    if _is_only_at_the_end(found):
+        found.why_open = "it saved only once, at its end, from where nothing is left to be trained"
+        return
     trials = Trials(lowered_spec(found), stage.fresh, stage.running, found.saves, progress)
-    reports = trials.reports(found.first)
+    trials.first_reports = reports = trials.reports(found.first)
     if not reports:
         found.why_open = "no step was read"
         return
-    trials.first_s, trials.started_at = reports[0][0], reports[0][1].step
     found.steps_of_saves = [trials.step_of(save, reports) for save in found.saves.saves]
     # The last but one, so that the steps after it were seen without an interruption, too.
     save, source = found.kept[-2:][0] if found.kept else (None, None)
     if save is None or source is None:
-        found.why_open = "no checkpoint could be copied while the script ran"
+        found.why_open = found.why_open or "no checkpoint could be copied while the script ran"
         return
     limit_s = max(10.0, 4 * trials.first_s + 10 * _between_reports(reports))
     process = _first_that_resumes(stage, found, trials, save, source, reports, limit_s)
@@ -454,8 +514,15 @@ def _prove(stage: _Stage, found: Rehearsal) -> None:
     _kill_in_a_save(stage, found, trials, process, reports)
 
 
+def _is_only_at_the_end(found: Rehearsal) -> bool:
+    """Return whether the script ended by itself, and saved only after its last step."""
+    saves, series = found.saves.saves, found.progress.series if found.progress is not None else None
+    has_ended = found.first.asked_s is None and found.first.killed_s is None
+    return has_ended and series is not None and saves[0].begun_s + slack_s(series) >= series.values[-1].at_s
+
+
 def _between_reports(reports: Sequence[tuple[float, object]]) -> float:
-    apart = [b[0] - a[0] for a, b in pairwise(reports)]
+    apart = [b[0] - a[0] for a, b in itertools.pairwise(reports)]
     return max(apart, default=1.0)
 
 
@@ -467,7 +534,37 @@ class _Aside:
     def __init__(self, folder: Path, saves: SavesSeen) -> None:
         self._folder, self._saves = folder, saves
         self.count = 0
+        self.lacks = ""
         self.kept: list[tuple[Save, Path]] = []
+
+    def keep_last(self, process: Rehearsed) -> None:
+        """Copy the last saves of a process that has ended, as far as they are still there."""
+        if self._saves.is_in_place:
+            self.keep(process)
+            return
+        kept = {save.path for save, _ in self.kept}
+        for save in saves_like(self._saves, process.recording)[-2:]:
+            if save.path not in kept and save.deleted_s is None and self._has_room(save):
+                self.count += 1
+                target = self._folder / f"save-{self.count}"
+                with suppress(OSError):
+                    restore(save, self._saves, process.place.tree, target)
+                    self.kept.append((save, target))
+        self.kept.sort(key=lambda row: row[0].closed_s)
+
+    def _has_room(self, save: Save) -> bool:
+        """Return whether the disk has room for a copy of this save, a tree with it, and what that writes."""
+        place = next(one for one in (self._folder, *self._folder.parents) if one.exists())
+        free = shutil.disk_usage(place).free
+        self.lacks = (
+            ""
+            if free > COPIES * save.size + FREE_BYTES_MIN
+            else (
+                f"{size(free)} are free in {place}, too little for copies of a checkpoint of {size(save.size)}: "
+                "set TMPDIR to a folder on a larger disk"
+            )
+        )
+        return not self.lacks
 
     def keep(self, process: Rehearsed) -> None:
         """Copy the newest save if it is complete and was not kept yet."""
@@ -476,6 +573,8 @@ class _Aside:
             return
         newest = found[-1]
         if self.kept and self.kept[-1][0].closed_s >= newest.closed_s:
+            return
+        if not self._has_room(newest):
             return
         self.count += 1
         target = self._folder / f"save-{self.count}"
@@ -493,6 +592,8 @@ class _Aside:
             shutil.rmtree(old, ignore_errors=True)
 
 
+COPIES = 4
+FREE_BYTES_MIN = 2**30
 QUIET_S = 0.15
 """Seconds without a write after which a save is copied."""
 
@@ -511,7 +612,10 @@ def _first_that_resumes(
     limit_s: float,
 ) -> Rehearsed | None:
     restored = trials.step_of(save, trials.reports(found.first))
+    end_s = time.monotonic() + TRIALS_S_MAX
     for arguments in _candidates(stage, found):
+        if time.monotonic() > end_s:
+            break
         shown = f"with {arguments}" if arguments else "with nothing added"
         stage.say(f"starting it in a new folder with the checkpoint of step {restored}, {shown}")
         process = trials.start(arguments, save, source, label=f"resumed {shown}")
@@ -527,12 +631,11 @@ def _candidates(stage: _Stage, found: Rehearsal) -> list[str]:
     spec = stage.request.spec
     if TRAINERS[spec.trainer.kind].layout is not None:
         return [spec.trainer.resume]
+    texts = [text for _, text in found.scripts]
+    found.variables = variables_of(texts)
     named = [spec.trainer.resume] if stage.request.names_resume else []
-    from_texts = [one for _, text in found.scripts for one in resume_candidates(text)]
-    from_settings = [
-        one for _, text in found.scripts for one in settings_that_resume(spec.trainer.command, text)
-    ]
-    return list(dict.fromkeys([*named, "", *from_texts, *from_settings]))[:TRIALS_MAX]
+    tried = arguments_to_try(texts, found.saves.folder)
+    return list(dict.fromkeys([*named, *tried]))[:TRIALS_MAX]
 
 
 def _kill_in_a_save(
@@ -557,7 +660,13 @@ def _kill_in_a_save(
             hit.set()
 
     process.on_change(kill)
-    while process.is_running and process.now_s() < limit_s and not hit.is_set():
+    # A save may be too quick to be hit.
+    while (
+        process.is_running
+        and process.now_s() < limit_s
+        and not hit.is_set()
+        and aside.count < QUICK_SAVES_MAX
+    ):
         process.wake.wait(0.05)
         process.wake.clear()
         aside.keep(process)
@@ -578,7 +687,7 @@ def _kill_in_a_save(
         tuple(trials.reports(process.recording)),
     )
     if not aside.kept:
-        found.why_open = "the resumed script saved nothing in the time that it had"
+        found.why_open = aside.lacks or "the resumed script saved nothing in the time that it had"
         return
     save, source = aside.kept[-1]
     folder = str(PurePosixPath(save.path).parent)

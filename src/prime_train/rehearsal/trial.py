@@ -2,6 +2,7 @@
 what it reports first shows whether it has resumed.
 """
 
+import itertools
 import re
 import shutil
 import threading
@@ -10,17 +11,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from prime_train.rehearsal.chosen_progress import SLACK_S, ProgressSeen
+from prime_train.rehearsal.chosen_progress import BY_NAMES, ProgressSeen, slack_s
 from prime_train.rehearsal.process import Place, Rehearsed
 from prime_train.rehearsal.progress_lines import file_of
 from prime_train.rehearsal.recording import OutputLine, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen
+from prime_train.rehearsal.seen_saves import saves_like
 from prime_train.spec.checkpoint_names import EPOCH, fixed_part
 from prime_train.spec.spec import ProgressSpec, RunSpec
-from prime_train.trainers.log_lines import unglued
+from prime_train.text.safe import neutralized
+from prime_train.trainers.log_lines import clean, unglued
 from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.progress import Progress, reader_for
 
+LEARNED = 4.0
+"""How many times nearer a loss must be to that of the checkpoint than to that of a first start."""
 LOSS_SAME = 1e-6
 """Relative difference of two losses that count as the same, as far as lines show digits."""
 
@@ -28,6 +33,9 @@ LOSS_SAME = 1e-6
 class Outcome(Enum):
     RESUMED = "resumed"
     STARTED_OVER = "started over"
+    COUNTED_ANEW = "loaded it, as its loss says, but counts from the beginning again"
+    UNCLEAR = "reported a number with which a new start begins, too"
+    ELSEWHERE = "went on with another step"
     FAILED = "failed"
     SILENT = "reported no step"
 
@@ -108,22 +116,28 @@ def counts_epochs(saves: SavesSeen, progress: ProgressSeen) -> bool:
     return EPOCH in (saves.counts, progress.series.counts)
 
 
-def reports_of(progress: ProgressSeen, recording: Recording, *, epochs: bool) -> list[tuple[float, Progress]]:
-    """Return what the agent would read of this recording."""
+def reports_of(
+    progress: ProgressSeen, saves: SavesSeen, recording: Recording
+) -> list[tuple[float, Progress]]:
+    """Return what the agent would read of this recording; of a script that reports nothing, the numbers of
+    its saves.
+    """
+    if progress.series.kind == BY_NAMES:
+        found = saves_like(saves, recording)
+        return [(save.closed_s, Progress(save.number)) for save in found if save.number is not None]
     return reports_in(
         list(recording.lines),
         progress_of(progress),
         stream=progress.series.stream,
         header=progress.series.header,
-        epochs=epochs,
+        epochs=counts_epochs(saves, progress),
     )
 
 
 @dataclass
 class Trials:
     """Starts the run in new trees. `fresh`: makes a new place with the code in it, and nothing else.
-    `running`: starts a command line in a place. `first_s`: the seconds after which the first attempt had
-    reported its first step.
+    `running`: starts a command line in a place.
     """
 
     spec: RunSpec
@@ -131,9 +145,24 @@ class Trials:
     running: Callable[[str, Place, str], Rehearsed]
     saves: SavesSeen
     progress: ProgressSeen
-    first_s: float = 0.0
-    started_at: int = 0
-    """The first step that the first attempt reported."""
+    first_reports: Sequence[tuple[float, Progress]] = ()
+    """What the first attempt reported."""
+
+    @property
+    def first_s(self) -> float:
+        """Seconds until the first attempt reported a step."""
+        return next((at_s for at_s, _ in self.first_reports), 0.0)
+
+    @property
+    def started_at(self) -> int:
+        """The first step that the first attempt reported."""
+        return next((row.step for _, row in self.first_reports if row.step > 0), 0)
+
+    @property
+    def report_every(self) -> int:
+        """The most steps that passed without a report in the first attempt."""
+        steps = list(dict.fromkeys(row.step for _, row in self.first_reports))
+        return max((b - a for a, b in itertools.pairwise(steps)), default=1)
 
     @property
     def counts_epochs(self) -> bool:
@@ -143,9 +172,9 @@ class Trials:
         """Return the completed steps of a save: by its name, or by what had been reported when it closed.
         `resumed`: the step from which that start had resumed.
         """
-        # A line may be read a moment after the file that was written next, but not a whole step later.
-        slack_s = min(SLACK_S, self.progress.series.step_s / 3)
-        before = max((row.step for at_s, row in reports if at_s <= save.closed_s + slack_s), default=resumed)
+        # What is saved by a thread is of the step at which that began.
+        until_s = save.begun_s + slack_s(self.progress.series)
+        before = max((row.step for at_s, row in reports if at_s <= until_s), default=resumed)
         if save.number is None:
             return before
         return save.number + 1 - self.progress.first if self.counts_epochs else save.number
@@ -164,8 +193,10 @@ class Trials:
         return self.running(line_of(spec, place.tree, number=save.number or 0, path=path), place, label)
 
     def reports(self, recording: Recording) -> list[tuple[float, Progress]]:
-        """Return what the agent would read of this recording."""
-        return reports_of(self.progress, recording, epochs=self.counts_epochs)
+        """Return what the agent would read of this recording; of a script that reports nothing, the numbers
+        of its saves.
+        """
+        return reports_of(self.progress, self.saves, recording)
 
     def judged(self, arguments: str, process: Rehearsed, restored: int, seconds: float) -> Tried:
         """Wait for the first steps of a start with a restored checkpoint, and say what they show. The process
@@ -184,22 +215,43 @@ class Trials:
         if not process.is_running:
             process.close()
             reports = self.reports(process.recording)
-        first = next((row.step for _, row in reports if row.step > 0), None)
+        first = next((row for _, row in reports if row.step > 0), None)
         outcome = self._outcome(first, restored, process)
         tried = Tried(
-            arguments, outcome, restored, first, _line(process, outcome), process.recording, tuple(reports)
+            arguments,
+            outcome,
+            restored,
+            first.step if first is not None else None,
+            _line(process, outcome),
+            process.recording,
+            tuple(reports),
         )
         if outcome is not Outcome.RESUMED:
             process.close()
         return tried
 
-    def _outcome(self, first: int | None, restored: int, process: Rehearsed) -> Outcome:
+    def _outcome(self, first: Progress | None, restored: int, process: Rehearsed) -> Outcome:
         if first is None:
             return Outcome.FAILED if not process.is_running and process.recording.code else Outcome.SILENT
-        every = self.progress.series.distance if not self.progress.series.is_within_epoch else 1
-        if restored <= first <= restored + max(2, every + 1):
+        every = self.report_every
+        if first.step <= self.started_at and restored <= self.started_at:
+            return Outcome.UNCLEAR
+        if restored <= first.step <= restored + max(2, every + 1):
             return Outcome.RESUMED
-        return Outcome.STARTED_OVER if first <= self.started_at + every else Outcome.FAILED
+        if first.step > self.started_at + every:
+            return Outcome.ELSEWHERE
+        return Outcome.COUNTED_ANEW if self._has_learned(first, restored) else Outcome.STARTED_OVER
+
+    def _has_learned(self, first: Progress, restored: int) -> bool:
+        """Return whether the loss of a start that counts from its beginning is like that of the checkpoint,
+        and unlike that of a first start.
+        """
+        losses = [(row.step, row.loss) for _, row in self.first_reports if row.loss is not None]
+        if first.loss is None or not losses:
+            return False
+        new = min(losses, key=lambda one: abs(one[0] - first.step))[1]
+        trained = min(losses, key=lambda one: abs(one[0] - restored))[1]
+        return abs(first.loss - trained) * LEARNED < abs(first.loss - new)
 
 
 def restore(save: Save, saves: SavesSeen, source: Path, target: Path) -> None:
@@ -207,21 +259,24 @@ def restore(save: Save, saves: SavesSeen, source: Path, target: Path) -> None:
     `source` does not have it any more.
     """
     if saves.is_folder:
-        shutil.copytree(source / save.path, target / save.path, symlinks=True, dirs_exist_ok=True)
+        _make_folder((target / save.path).parent, target)
+        shutil.copytree(
+            source / save.path, target / save.path, symlinks=True, dirs_exist_ok=True, ignore=_no_files
+        )
     for path in dict.fromkeys(one.path for one in save.members):
         if not saves.is_folder or not path.startswith(save.path + "/"):
-            _copy(source / path, target / path)
+            _copy(source / path, target / path, target)
     for beside in saves.beside:
         if beside.kind in ("pointer", "link", "copy", "shared"):
-            _copy(source / beside.path, target / beside.path)
+            _copy(source / beside.path, target / beside.path, target)
         if beside.kind == "pointer" and (target / beside.path).is_file():
             found = target / beside.path
             text = found.read_text(encoding="utf-8")
             found.write_text(text.replace(str(source), str(target)), encoding="utf-8")
 
 
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+def _copy(source: Path, target: Path, tree: Path) -> None:
+    _make_folder(target.parent, tree)
     if source.is_symlink():
         target.unlink(missing_ok=True)
         target.symlink_to(source.readlink())
@@ -229,10 +284,32 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
+def _make_folder(folder: Path, tree: Path) -> None:
+    """Make a folder inside a tree. Raises OSError if a link in the tree leads out of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.resolve().is_relative_to(tree.resolve()):
+        raise OSError(f"{folder} leads out of {tree}")
+
+
+def _no_files(folder: str, names: list[str]) -> list[str]:
+    """Return the names of what cannot be copied: sockets, pipes and devices."""
+    return [
+        name
+        for name in names
+        if (path := Path(folder, name)).exists()
+        and not (path.is_symlink() or path.is_file() or path.is_dir())
+    ]
+
+
 def _line(process: Rehearsed, outcome: Outcome) -> str:
-    lines = [line.text for line in process.recording.lines if line.stream in ("stdout", "stderr")]
+    lines = [
+        neutralized(clean(line.text))
+        for line in process.recording.lines
+        if line.stream in ("stdout", "stderr")
+    ]
     if outcome is Outcome.FAILED and not process.is_running:
-        return lines[-1] if lines else ""
+        errors = process.recording.lines_of("stderr")
+        return neutralized(clean(errors[-1].text)) if errors else (lines[-1] if lines else "")
     says = re.compile(r"resum|restor|load|from scratch|no checkpoint|not found", re.IGNORECASE)
     return next((text for text in lines[:200] if says.search(text)), "")
 

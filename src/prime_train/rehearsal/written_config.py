@@ -1,5 +1,6 @@
 """The config of a rehearsed script: what was found, as a run's config says it."""
 
+import itertools
 import re
 from collections.abc import Mapping
 from itertools import pairwise
@@ -34,7 +35,8 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, 
     if setup:
         values["setup"] = list(setup)
     if spec.environment:
-        values["environment"] = {name: value for name, value in spec.environment.items()}
+        environment: dict[str, Plain] = dict(spec.environment)
+        values["environment"] = environment
     values["hardware"] = {"spot": "prefer", "disk_gib": _disk_gib(found)}
     values["budget"] = {"usd": usd}
     outputs = [file] if (file := progress_file(found)) else []
@@ -46,7 +48,7 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, 
 def trainer_values(found: Rehearsal) -> dict[str, Plain]:
     """Return what is known under `trainer`."""
     kind = found.request.spec.trainer.kind
-    trainer: dict[str, Plain] = {} if kind == "command" else {"kind": kind}
+    trainer: dict[str, Plain] = {"kind": kind} if kind != "command" else {}
     trainer["command"] = found.request.command
     steps = total_steps(found)
     if steps is not None:
@@ -68,8 +70,14 @@ def checkpoint_values(found: Rehearsal) -> dict[str, Plain]:
     """Return what is known under `checkpoints`."""
     saves = found.saves
     values: dict[str, Plain] = {"folder": folder_of(found), "pattern": saves.pattern}
-    if saves.also:
-        values["also"] = list(saves.also)
+    # What each save writes over beside it is stored with it, too.
+    shared = [
+        PurePosixPath(one.path).name
+        for one in saves.beside
+        if one.kind == "shared" and str(PurePosixPath(one.path).parent) == saves.folder
+    ]
+    if saves.also or shared:
+        values["also"] = [*saves.also, *shared]
     if counts_from_0(found):
         values["first"] = 0
     if saves.sentinel:
@@ -143,7 +151,7 @@ def every_seen(found: Rehearsal) -> int:
     if found.saves.numbers:
         return found.saves.every
     steps = found.steps_of_saves
-    apart = [b - a for a, b in pairwise(steps)]
+    apart = [b - a for a, b in itertools.pairwise(steps)]
     return max(apart, key=apart.count) if apart else 0
 
 

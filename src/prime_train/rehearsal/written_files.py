@@ -1,11 +1,14 @@
 """Which files a process has completed, each time that it did, by the changes that were recorded."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from prime_train.rehearsal.recording import Change, FileChange, Recording
+from prime_train.spec.checkpoint_names import DRAFTS
+from prime_train.text.safe import neutralized
 
 _LOGS = (
     ".csv",
@@ -112,20 +115,26 @@ def _moved(
 ) -> None:
     """Give what was moved its new name: a file, or all files of a folder."""
     if not one.is_folder:
-        before = last.pop(one.came_from, None)
-        found.completed = [done for done in found.completed if done is not before]
-        begun_s = before.begun_s if before is not None else one.at_s
+        last.pop(one.came_from, None)
+        # Whatever had that name since it was moved away last was a draft.
+        drafts = [done for done in found.completed if one.came_from and done.path == one.came_from]
+        found.completed = [done for done in found.completed if done not in drafts]
+        begun_s = min((done.begun_s for done in drafts), default=one.at_s)
         whole = replace(_completed(one, begun_s), draft=one.came_from)
         found.completed.append(whole)
         last[one.path] = whole
         return
     prefix = one.came_from + "/"
+    found.completed = [
+        replace(done, draft=one.came_from) if one.came_from and done.draft.startswith(prefix) else done
+        for done in found.completed
+    ]
     for number, done in enumerate(found.completed):
         if one.came_from and done.path.startswith(prefix) and done.path in last:
             path = one.path + "/" + done.path[len(prefix) :]
             last.pop(done.path)
             found.completed[number] = last[path] = replace(
-                done, path=path, closed_s=one.at_s, draft=done.path
+                done, path=path, closed_s=one.at_s, draft=one.came_from
             )
     for path in [path for path in begun if one.came_from and path.startswith(prefix)]:
         begun[one.path + "/" + path[len(prefix) :]] = begun.pop(path)
@@ -138,16 +147,23 @@ def _appended(completed: Iterable[Completed]) -> Iterator[str]:
         if one.path.lower().endswith(_TEXT) and not one.draft:
             sizes.setdefault(one.path, []).append(one.size)
     for path, all_sizes in sizes.items():
-        if len(all_sizes) > 1 and all(
-            later > earlier for earlier, later in zip(all_sizes, all_sizes[1:], strict=False)
-        ):
+        if len(all_sizes) > 1 and all(later > earlier for earlier, later in itertools.pairwise(all_sizes)):
             yield path
 
 
 def is_no_state(path: str) -> bool:
-    """Return whether a file of this name is never what a trainer resumes from: code, pictures, logs."""
+    """Return whether a file of this name is never what a trainer resumes from: code, pictures, logs, and names
+    that no config could hold.
+    """
     name = PurePosixPath(path).name.lower()
-    return name.endswith((*_MEDIA, *_OTHERS, *_LOGS)) or _TFEVENTS in name
+    return name.endswith((*_MEDIA, *_OTHERS, *_LOGS)) or _TFEVENTS in name or neutralized(path) != path
+
+
+def is_draft(path: str) -> bool:
+    """Return whether the file, or a folder that it is in, has a name under which trainers write what they
+    rename afterwards.
+    """
+    return any(part.endswith(DRAFTS) for part in PurePosixPath(path).parts)
 
 
 def is_text_name(path: str) -> bool:

@@ -129,11 +129,13 @@ def _is_allowed(name: str, value: str) -> bool:
 @dataclass(frozen=True)
 class Walls:
     """The walls of the pods of one home. `home`: the control plane's; `bucket_url`: its bucket, which a pod's
-    agent writes to.
+    agent writes to. `is_read_only`: inside of them nothing of this machine can be changed but the pod's own
+    disk and home.
     """
 
     home: Path
     bucket_url: str
+    is_read_only: bool = False
 
     @property
     def why_none(self) -> str:
@@ -152,12 +154,13 @@ class Walls:
             Path(place) for place in (*_EMPTY, *OWN) if Path(place).is_dir() and not Path(place).is_symlink()
         ]
         user = Path.home()
-        words = [program, *_base()]
+        root = "--ro-bind" if self.is_read_only else "--bind"
+        words = [program, *_base(root)]
         for place in emptied:
             words += ["--bind", str(home / TMP), str(place)] if str(place) in OWN else ["--tmpfs", str(place)]
         words += _usable()
         if user.is_dir() and any(user != place and user.is_relative_to(place) for place in emptied):
-            words += ["--bind", str(user), str(user)]
+            words += [root, str(user), str(user)]
         else:
             user = home
         hidden: list[Path] = []
@@ -262,11 +265,11 @@ def _hidden_in(home: Path) -> Sequence[Path]:
     return [Path(name) for name in names[:HIDDEN_MAX] if os.access(name, os.F_OK)]
 
 
-def _base() -> list[str]:
+def _base(root: str = "--bind") -> list[str]:
     """Return the words for what all pods share: this machine's files without its devices, but for those of
-    GPUs.
+    GPUs. `root`: the word by which the files are there.
     """
-    words = [*bubblewrap.COMMON, "--bind", "/", "/"]
+    words = [*bubblewrap.COMMON, root, "/", "/"]
     if os.geteuid() == 0:
         words += [
             word

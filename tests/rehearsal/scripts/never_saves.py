@@ -1,0 +1,7 @@
+"""Saves nothing and prints nothing but dots."""
+
+import time
+
+for step in range(100):
+    time.sleep(0.03)
+    print(".", end="", flush=True)
