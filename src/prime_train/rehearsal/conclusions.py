@@ -74,13 +74,13 @@ def _failure(found: Rehearsal) -> list[Conclusion]:
     missing = next((match for line in reversed(lines) if (match := _MISSING_FILE.search(line))), None)
     if any("ModuleNotFoundError" in line for line in lines):
         fix = "activate the environment that has the module, and start prime-train from there"
-        said.append(Conclusion("failed", fix, Certainty.LIKELY))
+        said.append(Conclusion("advice", fix, Certainty.LIKELY))
     elif missing is not None and (found.request.folder / missing["path"]).exists():
         text = (
             f"{neutralized(missing['path'])} is in the folder, but git ignores it, so that it does not reach a "
             "machine: make it in setup, or let git track it"
         )
-        said.append(Conclusion("failed", text, Certainty.SEEN))
+        said.append(Conclusion("advice", text, Certainty.SEEN))
     return said
 
 
