@@ -22,10 +22,11 @@ from prime_train.rehearsal.options import Number, numbers_of, save_options, with
 from prime_train.rehearsal.process import Place, Rehearsed, environment_of, why_not_walled
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import FileChange, Recording
+from prime_train.rehearsal.restored import restore
 from prime_train.rehearsal.resume_arguments import arguments_to_try, variables_of
 from prime_train.rehearsal.saves import Save, SavesSeen
 from prime_train.rehearsal.seen_saves import begins_save, saves_like, saves_seen
-from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, restore, same_losses
+from prime_train.rehearsal.trial import Outcome, Trials, Tried, line_of, same_losses
 from prime_train.rehearsal.written_files import history_of
 from prime_train.spec.finding import Severity
 from prime_train.spec.spec import RunSpec
