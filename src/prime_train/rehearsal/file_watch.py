@@ -310,6 +310,14 @@ class _Looked:
     since_s: float
     is_told: bool = False
 
+    def is_now(self, status: os.stat_result) -> bool:
+        """Return whether this is the same file, unchanged, and not a new one that got its number."""
+        return (self.inode, self.size, self.changed_ns) == (
+            status.st_ino,
+            status.st_size,
+            status.st_mtime_ns,
+        )
+
 
 class _Looks:
     """The watch by looking again and again."""
@@ -351,13 +359,15 @@ class _Looks:
     def _look(self, *, is_last: bool = False) -> None:
         now_s = time.monotonic()
         found = dict(self._files())
-        gone = {self._known.pop(path).inode: path for path in [*self._known] if path not in found}
+        gone = {path: self._known.pop(path) for path in [*self._known] if path not in found}
         for path, status in found.items():
             known = self._known.get(path)
-            is_new = known is None or known.inode != status.st_ino
-            if is_new and status.st_ino in gone:
-                self._moved(gone.pop(status.st_ino), path, status, now_s)
-        for path in gone.values():
+            if known is None or known.inode != status.st_ino:
+                source = next((one for one, before in gone.items() if before.is_now(status)), None)
+                if source is not None:
+                    del gone[source]
+                    self._moved(source, path, status, now_s)
+        for path in gone:
             self._tell(Change.DELETED, path)
         for path, status in sorted(found.items(), key=lambda row: row[1].st_mtime_ns):
             known = self._known.get(path)

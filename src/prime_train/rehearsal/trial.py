@@ -222,11 +222,21 @@ class Trials:
         every = self.report_every
         if first.step <= self.started_at and restored <= self.started_at:
             return Outcome.UNCLEAR
-        if restored <= first.step <= restored + max(2, every + 1):
+        if restored - self._doubt(restored) <= first.step <= restored + max(2, every + 1):
             return Outcome.RESUMED
         if first.step > self.started_at + every:
             return Outcome.ELSEWHERE
         return Outcome.COUNTED_ANEW if self._has_learned(first, restored) else Outcome.STARTED_OVER
+
+    def _doubt(self, restored: int) -> int:
+        """Return by how many steps a checkpoint may be older than it seems: one without a number that a
+        thread or process of its own wrote is of the step at which that began, which need not be seen.
+        """
+        if self.saves.counts:
+            return 0
+        steps = [self.step_of(save, self.first_reports) for save in self.saves.saves]
+        apart = min((b - a for a, b in itertools.pairwise(steps) if b > a), default=1)
+        return max(0, min(apart - 1, restored - self.started_at - 1))
 
     def _has_learned(self, first: Progress, restored: int) -> bool:
         """Return whether the loss of a start that counts from its beginning is like that of the checkpoint,
