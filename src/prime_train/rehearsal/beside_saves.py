@@ -68,9 +68,13 @@ def _kind_of(path: str, completed: Sequence[Completed], saves: Sequence[Save], n
     return ""
 
 
+CLOCKS_S = 0.01
+"""Seconds by which times of files may differ from those of events."""
+
+
 def _is_newest_each_time(completed: Sequence[Completed], saves: Sequence[Save]) -> bool:
     for one in completed:
-        newest = [save for save in saves if save.begun_s <= one.closed_s]
+        newest = [save for save in saves if save.begun_s <= one.closed_s + CLOCKS_S]
         if newest and one.digest not in {member.digest for member in newest[-1].members}:
             return False
     return True

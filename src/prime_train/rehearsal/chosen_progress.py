@@ -111,7 +111,7 @@ def _is_of_another_unit(seen: ProgressSeen, saves: SavesSeen) -> bool:
     if len(rows) < 2:
         return False
     rise, named = rows[-1][0] - rows[0][0], rows[-1][1] - rows[0][1]
-    return not named / 2 <= rise <= named * 2
+    return abs(rise - named) > 2 * seen.series.distance + named / 10
 
 
 def slack_s(series: Series) -> float:

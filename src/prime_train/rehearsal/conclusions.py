@@ -7,7 +7,7 @@ from enum import StrEnum
 from prime_train.rehearsal.options import save_options
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import median
-from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.rehearsal import Rehearsal
 from prime_train.rehearsal.saves import distances
 from prime_train.rehearsal.script_lines import why_not_resumed
 from prime_train.rehearsal.trial import Outcome

@@ -28,8 +28,8 @@ CHANGES_MAX = 200_000
 DIGEST_BYTES_MAX = 64 * 2**20
 """Bytes of a file that are read at most for its digest: half from its beginning, half from its end."""
 TEXT_BYTES_MAX = 4096
-QUIET_S = 0.5
-LOOK_S = 0.1
+QUIET_S = 0.3
+LOOK_S = 0.05
 WAIT_MS = 100
 LEFT_OUT = frozenset({"__pycache__", ".git", "wandb", "mlruns", ".cache", "node_modules"})
 """Folders that are not watched: caches, and what trackers of experiments write."""
@@ -48,7 +48,7 @@ class FileWatch:
         touched: Callable[[str], None],
         now_s: Callable[[], float],
     ) -> None:
-        self.root, self._seen, self.touched, self._now_s = root, seen, touched, now_s
+        self.root, self._seen, self.touched, self.now_s = root, seen, touched, now_s
         self._number = 0
         self.is_over = threading.Event()
         self.is_ready = threading.Event()
@@ -84,11 +84,14 @@ class FileWatch:
         came_from: str = "",
         is_folder: bool = False,
         with_content: bool = False,
+        at_s: float | None = None,
     ) -> None:
+        """Tell of a change. `at_s`: when it happened, if that was not now."""
         if self._number >= CHANGES_MAX:
             return
         self._number += 1
-        at_s, status = self._now_s(), _status(path)
+        status = _status(path)
+        at_s = self.now_s() if at_s is None else at_s
         digest, text = ("", None)
         if with_content and status is not None and stat.S_ISREG(status.st_mode):
             digest, text = _content(path, status.st_size)
@@ -307,6 +310,14 @@ class _Looked:
     since_s: float
     is_told: bool = False
 
+    def is_now(self, status: os.stat_result) -> bool:
+        """Return whether this is the same file, unchanged, and not a new one that got its number."""
+        return (self.inode, self.size, self.changed_ns) == (
+            status.st_ino,
+            status.st_size,
+            status.st_mtime_ns,
+        )
+
 
 class _Looks:
     """The watch by looking again and again."""
@@ -323,16 +334,22 @@ class _Looks:
         self._watch.is_ready.set()
         while not self._watch.is_over.wait(LOOK_S):
             self._look()
-        self._look(is_last=True)
+        self._look()
+        self._look(is_last=True)  # nothing changes any more
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         for folder, folders, names in os.walk(self._root):
             folders[:] = [name for name in folders if name not in LEFT_OUT]
-            for name in names:
+            links = [name for name in folders if (Path(folder) / name).is_symlink()]
+            for name in (*names, *links):
                 with suppress(OSError):
                     status = (Path(folder) / name).lstat()
                     if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                         yield Path(folder) / name, status
+
+    def _at_s(self, status: os.stat_result) -> float:
+        """Return when a file was changed, in seconds since the start of the process."""
+        return self._watch.now_s() - max(0.0, time.time() - status.st_mtime)
 
     def _moved(self, source: Path, path: Path, status: os.stat_result, now_s: float) -> None:
         self._known[path] = _Looked(status.st_size, status.st_mtime_ns, status.st_ino, now_s, is_told=True)
@@ -342,11 +359,15 @@ class _Looks:
     def _look(self, *, is_last: bool = False) -> None:
         now_s = time.monotonic()
         found = dict(self._files())
-        gone = {self._known.pop(path).inode: path for path in [*self._known] if path not in found}
+        gone = {path: self._known.pop(path) for path in [*self._known] if path not in found}
         for path, status in found.items():
-            if path not in self._known and status.st_ino in gone:
-                self._moved(gone.pop(status.st_ino), path, status, now_s)
-        for path in gone.values():
+            known = self._known.get(path)
+            if known is None or known.inode != status.st_ino:
+                source = next((one for one, before in gone.items() if before.is_now(status)), None)
+                if source is not None:
+                    del gone[source]
+                    self._moved(source, path, status, now_s)
+        for path in gone:
             self._tell(Change.DELETED, path)
         for path, status in sorted(found.items(), key=lambda row: row[1].st_mtime_ns):
             known = self._known.get(path)
@@ -361,8 +382,10 @@ class _Looks:
                     self._tell(Change.LINKED, path, came_from=str(path.readlink()))
                     self._known[path].is_told = True
                 elif known is None or known.is_told:
-                    self._tell(Change.BEGUN, path)
+                    self._tell(Change.BEGUN, path, at_s=self._at_s(status))
                 self._watch.touched(path.relative_to(self._root).as_posix())
             elif known is not None and not known.is_told and (is_last or now_s - known.since_s >= QUIET_S):
                 known.is_told = True
-                self._tell(Change.CLOSED, path, with_content=True)
+                # What was cut off by the end of the process was closed by that.
+                at_s = None if is_last else self._at_s(status)
+                self._tell(Change.CLOSED, path, with_content=True, at_s=at_s)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.rehearsal.dress import Dressed, dressed
-from prime_train.rehearsal.rehearse import Rehearsal, lowered_spec
+from prime_train.rehearsal.rehearsal import Rehearsal, lowered_spec
 from prime_train.rehearsal.written_config import config_values, differences
 from prime_train.spec.overrides import config_text
 from prime_train.spec.reader import Config, read_text

@@ -6,7 +6,7 @@ from prime_train.pages.charts.svg import colour_of, number, svg_image, tag, text
 from prime_train.pages.document import document
 from prime_train.pages.markup import cards, row, section_html, shown, table
 from prime_train.rehearsal.conclusions import Conclusion
-from prime_train.rehearsal.rehearse import Rehearsal, Started
+from prime_train.rehearsal.rehearsal import Rehearsal, Started
 from prime_train.text.formatting import span
 
 WIDTH, HEIGHT = 1000, 330

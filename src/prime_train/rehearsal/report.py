@@ -8,7 +8,7 @@ from rich.text import Text
 
 from prime_train.rehearsal.conclusions import Certainty, conclusions
 from prime_train.rehearsal.outcome import Outcome
-from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.rehearsal import Rehearsal
 from prime_train.rehearsal.script_lines import atomic_patch
 from prime_train.text.formatting import span
 

@@ -4,7 +4,6 @@ what it reports first shows whether it has resumed.
 
 import itertools
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from prime_train.rehearsal.chosen_progress import BY_NAMES, ProgressSeen, slack_
 from prime_train.rehearsal.process import Place, Rehearsed
 from prime_train.rehearsal.progress_lines import file_of
 from prime_train.rehearsal.recording import OutputLine, Recording
+from prime_train.rehearsal.restored import restore
 from prime_train.rehearsal.saves import Save, SavesSeen
 from prime_train.rehearsal.seen_saves import saves_like
 from prime_train.spec.checkpoint_names import EPOCH, fixed_part
@@ -236,11 +236,21 @@ class Trials:
         every = self.report_every
         if first.step <= self.started_at and restored <= self.started_at:
             return Outcome.UNCLEAR
-        if restored <= first.step <= restored + max(2, every + 1):
+        if restored - self._doubt(restored) <= first.step <= restored + max(2, every + 1):
             return Outcome.RESUMED
         if first.step > self.started_at + every:
             return Outcome.ELSEWHERE
         return Outcome.COUNTED_ANEW if self._has_learned(first, restored) else Outcome.STARTED_OVER
+
+    def _doubt(self, restored: int) -> int:
+        """Return by how many steps a checkpoint may be older than it seems: one without a number that a
+        thread or process of its own wrote is of the step at which that began, which need not be seen.
+        """
+        if self.saves.counts:
+            return 0
+        steps = [self.step_of(save, self.first_reports) for save in self.saves.saves]
+        apart = min((b - a for a, b in itertools.pairwise(steps) if b > a), default=1)
+        return max(0, min(apart - 1, restored - self.started_at - 1))
 
     def _has_learned(self, first: Progress, restored: int) -> bool:
         """Return whether the loss of a start that counts from its beginning is like that of the checkpoint,
@@ -252,53 +262,6 @@ class Trials:
         new = min(losses, key=lambda one: abs(one[0] - first.step))[1]
         trained = min(losses, key=lambda one: abs(one[0] - restored))[1]
         return abs(first.loss - trained) * LEARNED < abs(first.loss - new)
-
-
-def restore(save: Save, saves: SavesSeen, source: Path, target: Path) -> None:
-    """Lay the checkpoint and what points to it into a tree, as a new machine gets them. Raises OSError if
-    `source` does not have it any more.
-    """
-    if saves.is_folder:
-        _make_folder((target / save.path).parent, target)
-        shutil.copytree(
-            source / save.path, target / save.path, symlinks=True, dirs_exist_ok=True, ignore=_no_files
-        )
-    for path in dict.fromkeys(one.path for one in save.members):
-        if not saves.is_folder or not path.startswith(save.path + "/"):
-            _copy(source / path, target / path, target)
-    for beside in saves.beside:
-        if beside.kind in ("pointer", "link", "copy", "shared"):
-            _copy(source / beside.path, target / beside.path, target)
-        if beside.kind == "pointer" and (target / beside.path).is_file():
-            found = target / beside.path
-            text = found.read_text(encoding="utf-8")
-            found.write_text(text.replace(str(source), str(target)), encoding="utf-8")
-
-
-def _copy(source: Path, target: Path, tree: Path) -> None:
-    _make_folder(target.parent, tree)
-    if source.is_symlink():
-        target.unlink(missing_ok=True)
-        target.symlink_to(source.readlink())
-    elif source.exists():
-        shutil.copy2(source, target)
-
-
-def _make_folder(folder: Path, tree: Path) -> None:
-    """Make a folder inside a tree. Raises OSError if a link in the tree leads out of it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if not folder.resolve().is_relative_to(tree.resolve()):
-        raise OSError(f"{folder} leads out of {tree}")
-
-
-def _no_files(folder: str, names: list[str]) -> list[str]:
-    """Return the names of what cannot be copied: sockets, pipes and devices."""
-    return [
-        name
-        for name in names
-        if (path := Path(folder, name)).exists()
-        and not (path.is_symlink() or path.is_file() or path.is_dir())
-    ]
 
 
 def _line(process: Rehearsed, outcome: Outcome) -> str:

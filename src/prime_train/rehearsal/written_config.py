@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from prime_train.planning.new_configs.own_script import Own, name_of
 from prime_train.rehearsal.options import length_of
-from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.rehearsal import Rehearsal
 from prime_train.rehearsal.trial import progress_of
 from prime_train.spec.checkpoint_names import EPOCH
 from prime_train.spec.spec import ProgressSpec, RunSpec

@@ -79,7 +79,7 @@ def history_of(recording: Recording) -> FileHistory:
             continue  # the kernel closed it
         match one.change:
             case Change.BEGUN if not one.is_folder:
-                begun[one.path] = one
+                begun.setdefault(one.path, one)
             case Change.CLOSED:
                 _closed(found, one, begun.pop(one.path, one), last)
             case Change.MOVED:

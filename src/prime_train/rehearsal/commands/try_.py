@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from prime_train.rehearsal.conclusions import Conclusion
     from prime_train.rehearsal.outcome import Outcome
-    from prime_train.rehearsal.rehearse import Request
+    from prime_train.rehearsal.rehearsal import Request
     from prime_train.spec.reader import Config
 
 LIMIT_S = 60.0
@@ -84,7 +84,8 @@ def try_(
     """
     from prime_train.app.home import Home
     from prime_train.rehearsal.outcome import outcome_of
-    from prime_train.rehearsal.rehearse import Request, rehearse
+    from prime_train.rehearsal.rehearsal import Request
+    from prime_train.rehearsal.rehearse import rehearse
 
     if save is not None and save.exists():
         raise UsageError(f"{save} exists already", fix="name a new file, or delete that one")
@@ -123,7 +124,7 @@ def _on_rented(
     from prime_train.launch.launch_config import InvalidConfig, checked
     from prime_train.rehearsal.dress import dressed_on_rented
     from prime_train.rehearsal.outcome import outcome_of
-    from prime_train.rehearsal.rehearse import Rehearsal
+    from prime_train.rehearsal.rehearsal import Rehearsal
     from prime_train.spec.overrides import setting_of
 
     if config is None:
