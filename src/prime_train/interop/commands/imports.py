@@ -64,9 +64,10 @@ def import_(
 
 def _tell(made: "Imported", file: Path) -> None:
     """Print on stderr what is left to do, so that stdout can be written to a file."""
-    if made.left:
-        typer.echo(f"\nnot carried over from {file}:", err=True)
-    for one in made.left:
+    harmless = [one for one in made.left if one not in made.impossible]
+    if harmless:
+        typer.echo(f"\nnot carried over from {file}, and what runs is the same without:", err=True)
+    for one in harmless:
         typer.echo(
             f"  line {one.line}: {one.what}: {one.why}" if one.what else f"  line {one.line}: {one.why}",
             err=True,
@@ -78,7 +79,10 @@ def _tell(made: "Imported", file: Path) -> None:
     if made.impossible:
         typer.echo("\nit cannot run as it is:", err=True)
     for one in made.impossible:
-        typer.echo(f"  line {one.line}: {one.what}: {one.why}", err=True)
+        typer.echo(
+            f"  line {one.line}: {one.what}: {one.why}" if one.what else f"  line {one.line}: {one.why}",
+            err=True,
+        )
     if errors:
         typer.echo("\nit cannot be launched yet:", err=True)
         for finding in errors:

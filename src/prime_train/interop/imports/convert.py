@@ -13,7 +13,8 @@ from prime_train.exit_codes import Exit
 from prime_train.interop.export.machine_files import HEADER
 from prime_train.interop.imports.draft import Draft, LeftOut, name_of, tree_of
 from prime_train.interop.imports.dstack import read_dstack
-from prime_train.interop.imports.kubernetes import read_kubernetes
+from prime_train.interop.imports.files import list_absent, list_server
+from prime_train.interop.imports.kubernetes import READERS, read_kubernetes
 from prime_train.interop.imports.skypilot import read_skypilot
 from prime_train.interop.imports.slurm import read_slurm
 from prime_train.spec.finding import Finding
@@ -27,6 +28,36 @@ from prime_train.spec.yaml_tree import read_code
 DOCUMENTS_MAX = 100
 SLURM = "Slurm"
 _SLURM = re.compile(r"^#SBATCH\b", re.MULTILINE)
+_BESIDE = (
+    *(
+        "ConfigMap",
+        "Secret",
+        "Service",
+        "Namespace",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "ServiceAccount",
+    ),
+    *(
+        "Role",
+        "RoleBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "PriorityClass",
+        "StorageClass",
+        "ExternalSecret",
+    ),
+    *(
+        "LocalQueue",
+        "ClusterQueue",
+        "ResourceFlavor",
+        "WorkloadPriorityClass",
+        "ResourceQuota",
+        "NetworkPolicy",
+    ),
+    *("PodGroup", "ResourceClaimTemplate", "Workload"),
+)
+"""Kinds of objects of Kubernetes that run nothing: what a pod takes of them is listed with the pod."""
 _SEPARATOR = re.compile(r"---(?=\s|$)|\.\.\.\s*$")
 
 
@@ -74,6 +105,8 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
     tool that is known.
     """
     tool, draft = _read(file)
+    list_absent(draft)
+    list_server(draft)
     draft.name = (
         name
         or draft.name
@@ -158,17 +191,21 @@ def _read(file: Path) -> tuple[str, Draft]:
             root, drafts = read_code(text)
         except ParseAborted as halt:
             raise _unreadable(file, halt.draft) from None
-        draft.left += [
-            LeftOut(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message)
-            for one in drafts
-        ]
+        for one in drafts:
+            draft.refuse_line(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message)
         its = next((tool for tool in _TOOLS if tool.is_its(root)), None)
         if its is not None:
             candidates.append((its, root))
         else:
-            draft.leave(root, "", "this part of the file belongs to no tool that is known")
+            name_only = [entry.key for entry in root.entries] in (["name"], ["name", "execution"])
+            leave = draft.leave if name_only else draft.refuse
+            leave(
+                root,
+                "",
+                "this part of the file belongs to no tool that is known: delete it if nothing needs it",
+            )
     chosen = next(
-        (one for one in candidates if _kind(one[1]) in ("", "Job")), candidates[0] if candidates else None
+        (one for one in candidates if _kind(one[1]) in ("", *READERS)), candidates[0] if candidates else None
     )
     if chosen is None:
         message = (
@@ -178,11 +215,11 @@ def _read(file: Path) -> tuple[str, Draft]:
         raise UsageError(message, fix="give a file of one of these tools", code=Exit.FINDINGS)
     for tool, root in candidates:
         if root is not chosen[1]:
-            draft.leave(
-                root,
-                _kind(root),
-                f"another object of {tool.title} in the same file: a config describes one run",
-            )
+            why = f"another object of {tool.title} in the same file: a config describes one run"
+            if _kind(root) in _BESIDE:
+                draft.leave(root, _kind(root), why)
+            else:
+                draft.refuse(root, _kind(root), f"{why}; give it in a file of its own, and delete it here")
     tool, root = chosen
     tool.read(draft, root)
     return tool.title, draft
