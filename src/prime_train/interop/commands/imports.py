@@ -49,15 +49,19 @@ def import_(
     the reason. Exits with code 1 if the config cannot be launched yet, or its command needs several machines
     or another accelerator. Nothing is rented.
     """
-    from prime_train.interop.imports.convert import imported
+    from prime_train.interop.imports.convert import checked, imported
     from prime_train.planning.new_configs.new_config import checked_usd, save_files
 
     made = imported(file, output, name=name, usd=checked_usd(str(usd)) if usd is not None else None)
     if output is not None:
-        save_files({output: made.text}, replace=force)
-        typer.echo(f"wrote {output}, made of {file}, a file of {made.tool}")
+        save_files({output: made.text, **made.files}, replace=force)
+        made = checked(made)
+        beside = "".join(f" and {path}" for path in made.files)
+        typer.echo(f"wrote {output}{beside}, made of {file}, a file of {made.tool}")
     else:
         typer.echo(made.text, nl=False)
+        for path in made.files:
+            typer.echo(f"\n{path} belongs to it: add --output {made.path} to write both", err=True)
     _tell(made, file)
     return Exit.FINDINGS if has_errors(made.findings) or made.impossible else Exit.OK
 
@@ -72,7 +76,8 @@ def _tell(made: "Imported", file: Path) -> None:
             f"  line {one.line}: {one.what}: {one.why}" if one.what else f"  line {one.line}: {one.why}",
             err=True,
         )
-    typer.echo("\nleft to write:", err=True)
+    if made.missing:
+        typer.echo("\nleft to write:", err=True)
     for advice in made.missing:
         typer.echo(f"  {worded(advice)}", err=True)
     errors = tuple(finding for finding in made.findings if finding.severity is Severity.ERROR)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from prime_train.interop.export.machine_files import HEADER
 from prime_train.interop.imports.draft import Draft, LeftOut, name_of, tree_of
 from prime_train.interop.imports.dstack import read_dstack
 from prime_train.interop.imports.files import list_absent, list_server
+from prime_train.interop.imports.hosted import is_hosted, read_hosted
 from prime_train.interop.imports.kubernetes import READERS, read_kubernetes
 from prime_train.interop.imports.skypilot import read_skypilot
 from prime_train.interop.imports.slurm import read_slurm
@@ -22,10 +23,12 @@ from prime_train.spec.finding_drafts import FindingDraft, ParseAborted
 from prime_train.spec.overrides import config_text
 from prime_train.spec.reader import read_text
 from prime_train.spec.source_file import read_source
+from prime_train.spec.toml_tree import read_code as read_toml
 from prime_train.spec.tree import Mapping, Scalar
 from prime_train.spec.yaml_tree import read_code
 
 DOCUMENTS_MAX = 100
+_GIVE = "give a file of one of these tools: SkyPilot, Kubernetes, dstack, Slurm, Prime's hosted training"
 SLURM = "Slurm"
 _SLURM = re.compile(r"^#SBATCH\b", re.MULTILINE)
 _BESIDE = (
@@ -77,6 +80,8 @@ class Imported:
     impossible: tuple[LeftOut, ...]
     findings: tuple[Finding, ...]
     sources: dict[str, str]
+    files: dict[Path, str] = field(default_factory=dict)
+    """Texts of the files that the config names, by their paths."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ _TOOLS = (
         read_skypilot,
     ),
 )
+_TRAINING = _Tool("hosted training", is_hosted, read_hosted)
+"""Prime Intellect's: its configs are TOML, and of nothing else's form in YAML."""
 
 
 def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -> Imported:
@@ -113,6 +120,9 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
         or name_of(output.stem if output is not None else file.name.partition(".")[0] or tool)
     )
     path = output if output is not None else Path("configs") / f"{draft.name or 'imported'}.yaml"
+    folder = path.parent / (draft.name or "imported")
+    if draft.files:
+        draft.code = {"folder": folder.as_posix()}
     text = config_text(tree_of(draft, usd))
     findings, sources = check_run_config(read_text(text, str(path)))
     left = tuple(sorted(dict.fromkeys(draft.left), key=lambda one: one.line))
@@ -125,7 +135,14 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
         tuple(dict.fromkeys(draft.impossible)),
         findings,
         sources,
+        {folder / name: text for name, text in draft.files.items()},
     )
+
+
+def checked(made: Imported) -> Imported:
+    """Return the same with the findings as of now, when the files that the config names may have been written."""
+    findings, sources = check_run_config(read_text(made.text, str(made.path)))
+    return replace(made, findings=findings, sources=sources)
 
 
 def _missing(draft: Draft, usd: float | None) -> list[Advice]:
@@ -139,8 +156,14 @@ def _missing(draft: Draft, usd: float | None) -> list[Advice]:
                 " sets it",
             )
         )
+    if draft.trainer:
+        return found + [Advice(text) for text in draft.chosen] + _missing_secrets(draft)
     if not draft.command:
         found.append(Advice("trainer.command: the file names no command"))
+    if draft.count is not None and not draft.gpus and not draft.gpu_gb_min:
+        found.append(
+            Advice("hardware.gpus: the file names no kind of GPU, so the cheapest of any kind is rented")
+        )
     found.append(
         Advice(
             "trainer.resume: what the command gets when a checkpoint was restored; without it, a lost run "
@@ -159,9 +182,12 @@ def _missing(draft: Draft, usd: float | None) -> list[Advice]:
         found.append(
             Advice("hardware.spot is never, as in the file; prefer is cheaper once the run can resume")
         )
-    if draft.secrets:
-        found.append(Advice(f"secrets: set {', '.join(draft.secrets)} where the control plane runs"))
-    return found
+    return found + _missing_secrets(draft)
+
+
+def _missing_secrets(draft: Draft) -> list[Advice]:
+    names = ", ".join(draft.secrets)
+    return [Advice(f"secrets: set {names} where the control plane runs")] if names else []
 
 
 def _read(file: Path) -> tuple[str, Draft]:
@@ -185,6 +211,9 @@ def _read(file: Path) -> tuple[str, Draft]:
     if _SLURM.search(source):
         read_slurm(draft, source)
         return SLURM, draft
+    if file.suffix == ".toml":
+        _read_toml(draft, file, source)
+        return _TRAINING.title, draft
     candidates: list[tuple[_Tool, Mapping]] = []
     for text in _documents(source):
         try:
@@ -193,7 +222,7 @@ def _read(file: Path) -> tuple[str, Draft]:
             raise _unreadable(file, halt.draft) from None
         for one in drafts:
             draft.refuse_line(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message)
-        its = next((tool for tool in _TOOLS if tool.is_its(root)), None)
+        its = next((tool for tool in (*_TOOLS, _TRAINING) if tool.is_its(root)), None)
         if its is not None:
             candidates.append((its, root))
         else:
@@ -209,10 +238,10 @@ def _read(file: Path) -> tuple[str, Draft]:
     )
     if chosen is None:
         message = (
-            f"{file} is no SkyPilot task (run, resources), Kubernetes Job (kind: Job), dstack "
-            "task (type: task) or Slurm script"
+            f"{file} is no SkyPilot task (run, resources), Kubernetes Job (kind: {', '.join(READERS)}), dstack "
+            "task (type: task), Slurm script or config of hosted training (model, max_steps, env)"
         )
-        raise UsageError(message, fix="give a file of one of these tools", code=Exit.FINDINGS)
+        raise UsageError(message, fix=_GIVE, code=Exit.FINDINGS)
     for tool, root in candidates:
         if root is not chosen[1]:
             why = f"another object of {tool.title} in the same file: a config describes one run"
@@ -223,6 +252,20 @@ def _read(file: Path) -> tuple[str, Draft]:
     tool, root = chosen
     tool.read(draft, root)
     return tool.title, draft
+
+
+def _read_toml(draft: Draft, file: Path, source: str) -> None:
+    try:
+        root = read_toml(source)
+    except ParseAborted as halt:
+        raise _unreadable(file, halt.draft) from None
+    if not is_hosted(root):
+        raise UsageError(
+            f"{file} is no config of Prime Intellect's hosted training (model, max_steps, [[env]])",
+            fix=_GIVE,
+            code=Exit.FINDINGS,
+        )
+    read_hosted(draft, root)
 
 
 def _documents(source: str) -> list[str]:

@@ -90,6 +90,13 @@ class Draft:
     has_code: bool = False
     """Whether the file says where the code is."""
     hours: float | None = None
+    trainer: dict[str, Plain] = field(default_factory=dict)
+    """The section of a trainer that has no command; `files` holds the texts of what it names, by their names."""
+    sections: dict[str, Plain] = field(default_factory=dict)
+    """Further sections of the config."""
+    files: dict[str, str] = field(default_factory=dict)
+    chosen: list[str] = field(default_factory=list)
+    """What the file does not say, and what was written for it."""
     left: list[LeftOut] = field(default_factory=list)
     impossible: list[LeftOut] = field(default_factory=list)
     """What of `left` changes what runs, so that the config alone does not do what the file did."""
@@ -184,7 +191,7 @@ class Draft:
 
 def tree_of(draft: Draft, usd: float | None) -> dict[str, Plain]:
     """Return the config's keys and values, in the order in which people read them."""
-    trainer: dict[str, Plain] = {}
+    trainer: dict[str, Plain] = dict(draft.trainer)
     if draft.command:
         # Braces are placeholders in a command, and what the other tool started does not know how prime-train
         # resumes.
@@ -202,6 +209,7 @@ def tree_of(draft: Draft, usd: float | None) -> dict[str, Plain]:
         "environment": dict(draft.environment),
         "secrets": list(draft.secrets),
         "hardware": _hardware(draft),
+        **draft.sections,
         "budget": budget,
     }
     return {key: value for key, value in parts.items() if value}
