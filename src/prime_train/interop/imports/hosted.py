@@ -154,7 +154,7 @@ def _install(hub: Hub) -> str:
     """Return the command that installs an environment beside prime-rl: from its lock file if it is part of it,
     which installs no environment by itself, and otherwise from Prime's hub.
     """
-    uv = f'{UV[0]} PATH="$HOME/.local/bin:$PATH" {UV[-1]}'
+    uv = " ".join(UV)
     if not hub.owner:
         return f"{uv} sync --project {HOME} --frozen --inexact --package {shlex.quote(hub.name)}"
     package = f"{hub.name}=={hub.version}" if hub.version else hub.name

@@ -166,6 +166,7 @@ def _set_torch_variables(draft: Draft, per_node: str) -> None:
 
 def _read_train_job(draft: Draft, job: Section) -> None:
     """Take over the trainer of a TrainJob. All that it does not say is in the cluster's runtime."""
+    place = job.peek("trainer") or job.peek("runtimeRef")
     reference = job.section("runtimeRef")
     runtime = reference.text("name")
     reference.close(dict.fromkeys(("apiGroup", "kind"), CLUSTER))
@@ -173,14 +174,13 @@ def _read_train_job(draft: Draft, job: Section) -> None:
     trainer = Section(draft, entry.value if entry is not None else None, job.name("trainer"))
     nodes = trainer.take("numNodes")
     _only_one(draft, nodes, trainer.name("numNodes"))
-    if entry is not None:
-        missing = [key for key in ("image", "command") if trainer.peek(key) is None]
-        if nodes is None and not runtime.startswith("torch-distributed"):
-            missing.append("numNodes")
-        if missing:
-            what = " and ".join(missing)
-            why = f"the runtime {runtime[:60]!r} of the cluster says {what}, and the file does not: write it here"
-            draft.refuse(entry, job.name("trainer"), why)
+    missing = [key for key in ("image", "command") if trainer.peek(key) is None]
+    if nodes is None and not runtime.startswith("torch-distributed"):
+        missing.append("numNodes")
+    if missing and place is not None:
+        what = " and ".join(missing)
+        why = f"the runtime {runtime[:60]!r} of the cluster says {what}, and the file does not: write it here"
+        draft.refuse(place, job.name("trainer"), why)
     image = trainer.take("image")
     if image is not None and isinstance(image.value, Scalar):
         draft.set_image(image.value.text, image, trainer.name("image"))
