@@ -61,6 +61,7 @@ _BESIDE = (
     *("PodGroup", "ResourceClaimTemplate", "Workload"),
 )
 """Kinds of objects of Kubernetes that run nothing: what a pod takes of them is listed with the pod."""
+_NO_SCRIPTS = (".py", ".ipynb", ".md", ".rst", ".j2", ".tmpl", ".template")
 _SEPARATOR = re.compile(r"---(?=\s|$)|\.\.\.\s*$")
 
 
@@ -209,6 +210,9 @@ def _read(file: Path) -> tuple[str, Draft]:
             )
         )
     if _SLURM.search(source):
+        if file.suffix in _NO_SCRIPTS:
+            why = "the file only contains a script of Slurm: give the script that it writes"
+            draft.refuse_line(1, "", why)
         read_slurm(draft, source)
         return SLURM, draft
     if file.suffix == ".toml":

@@ -18,8 +18,8 @@ class _Need:
 
     shown: re.Pattern[str]
     why: str
-    is_of_image: bool = False
-    """Whether an image may have it."""
+    installed: re.Pattern[str] | None = None
+    """What shows that the commands install it themselves; None: they cannot. An image may have it, too."""
 
 
 def _program(names: str) -> re.Pattern[str]:
@@ -47,7 +47,17 @@ _NEEDS = (
         _program(r"conda|mamba|micromamba|(?:source|\.)[ \t]{1,9}activate"),
         "there is no conda on the machine unless hardware.image has it: install the packages under setup, such as "
         "with pip",
-        is_of_image=True,
+        re.compile(r"miniconda|miniforge|mambaforge|micro\.mamba|anaconda3?-", re.IGNORECASE),
+    ),
+    _Need(
+        _program(r"uvx?(?=[ \t]{1,9}\w)"),
+        "uv is not on every machine: install it under setup, such as with pip install uv, or name an image that has it",
+        re.compile(r"astral\.sh/uv|\binstall\b[^\n;&|]{0,200}\buv\b"),
+    ),
+    _Need(
+        _program(r"mpirun|mpiexec|orterun"),
+        "there is no MPI on the machine unless hardware.image has it: install it under setup",
+        re.compile(r"openmpi|open-mpi|mpich|\bimpi\b|intel-mpi", re.IGNORECASE),
     ),
     _Need(
         _program(r"aws[ \t]{1,9}s3\w*|gsutil|gcloud|azcopy|az[ \t]{1,9}storage|s5cmd|rclone|gcsfuse|s3fs"),
@@ -84,16 +94,15 @@ _NEEDS = (
         "the other tool writes a value in its place: write that value",
     ),
 )
-_INSTALLS_CONDA = re.compile(r"miniconda|miniforge|mambaforge|micro\.mamba|anaconda3?-", re.IGNORECASE)
 
 
 def list_needs(draft: Draft, lines: Mapping[int, str], what: str) -> None:
     """Refuse what the lines of a command, by their numbers in the file, need and a machine may not have. Each
     need is listed once, where it is seen first.
     """
-    whole = "\n".join(lines.values())
+    whole = "\n".join([*draft.setup, draft.command, *lines.values()])
     for need in _NEEDS:
-        if need.is_of_image and (draft.names_image or _INSTALLS_CONDA.search(whole)):
+        if need.installed is not None and (draft.names_image or need.installed.search(whole)):
             continue
         for number, line in lines.items():
             found = None if line.lstrip().startswith("#") else need.shown.search(line)

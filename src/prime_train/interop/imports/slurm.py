@@ -235,6 +235,8 @@ _ON_EVERY_MACHINE = (
     "/var/tmp",
     "/run/",
 )
+_STARTS_TASKS = re.compile(r"\b(srun|mpirun|mpiexec|orterun)\b|\bSLURM_(NTASKS|NPROCS|TASKS)")
+"""What starts as many processes as a script asks for; alone, the script is one process on that many cores."""
 _SET = re.compile(
     r"(?:(?:^|[\s;&|({])(?:(?:export|local|declare|readonly|typeset)[ \t]+(?:-\w+[ \t]+)?)?|\bfor[ \t]+|\bread[ \t]+(?:-\w+[ \t]+)*)"
     r"([A-Za-z_]\w*)(?=\+?=|\[\w*\]=|[ \t]+in\b|[ \t]*(?:$|;|<))",
@@ -295,7 +297,7 @@ def read_slurm(draft: Draft, source: str) -> None:
     """Fill the draft with the script."""
     lines = source.splitlines()
     options = {option.name: option for option in _options(lines)}
-    _take_options(draft, options)
+    _take_options(draft, options, starts_tasks=_STARTS_TASKS.search(source) is not None)
     first = next((number for number, line in enumerate(lines, 1) if _is_command(line)), len(lines) + 1)
     if not _SHELLS.match(lines[0] if lines else ""):
         draft.refuse(
@@ -339,7 +341,8 @@ def _options(lines: list[str]) -> Iterator[_Option]:
             yield _Option(_ALIASES.get(name, name), value, number)
 
 
-def _take_options(draft: Draft, options: dict[str, _Option]) -> None:
+def _take_options(draft: Draft, options: dict[str, _Option], *, starts_tasks: bool) -> None:
+    """Take over the options. `starts_tasks`: whether the script starts as many processes as they say."""
     tasks = _number(options, "ntasks") or _number(options, "ntasks-per-node") or 1
     for name, option in options.items():
         what = f"#SBATCH --{name}"
@@ -350,7 +353,9 @@ def _take_options(draft: Draft, options: dict[str, _Option]) -> None:
                 if not _ONE.fullmatch(option.value):
                     draft.refuse(option.place, what, ONE_MACHINE)
             case "ntasks" | "ntasks-per-node":
-                if not _ONE.fullmatch(option.value):
+                if not starts_tasks:
+                    draft.leave(option.place, what, _CHOSEN)
+                elif not _ONE.fullmatch(option.value):
                     why = (
                         f"Slurm's srun starts {option.value[:20]} processes; let the command start "
                         "them: torchrun --nproc_per_node"
@@ -450,8 +455,10 @@ def _hours(text: str) -> float | None:
 def _exported(draft: Draft, option: _Option, what: str) -> None:
     for word in option.value.split(","):
         name, sign, value = word.partition("=")
-        if sign:
-            draft.variable(name, Scalar(SourcePosition(option.line), value, value), f"{what} {name}")
+        if sign and _PATH.search(value) and not value.startswith(_ON_EVERY_MACHINE):
+            draft.refuse(option.place, f"{what} {name[:60]}", f"{value[:80]}: {_MOUNTS}")
+        elif sign:
+            draft.variable(name, Scalar(SourcePosition(option.line), value, value), f"{what} {name[:60]}")
         elif name.upper() not in ("ALL", "NONE", "NIL", ""):
             draft.variable(name, Scalar(SourcePosition(option.line), "", None), f"{what} {name[:60]}")
 
