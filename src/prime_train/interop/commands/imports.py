@@ -17,7 +17,8 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            help="The file, such as sky.yaml, job.yaml, .dstack.yml or train.slurm.", show_default=False
+            help="The file, such as sky.yaml, job.yaml, .dstack.yml, train.slurm or hosted.toml.",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -42,12 +43,13 @@ def import_(
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> Exit:
-    """Make a config of another tool's task or a Slurm script.
+    """Make a config of another tool's task, a Slurm script or a hosted run.
 
     Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look
     secret become secrets, without their values. Whatever a config does not have is listed with its line and
-    the reason. Exits with code 1 if the config cannot be launched yet, or its command needs several machines
-    or another accelerator. Nothing is rented.
+    the reason. Exits with code 0 only if the config can be launched, and nothing was left out that changes
+    what runs, such as nodes, other accelerators, buckets, mounts or missing files. A config of Prime's hosted
+    training becomes one of prime-rl, with --output also its rl.toml. Nothing is rented.
     """
     from prime_train.interop.imports.convert import checked, imported
     from prime_train.planning.new_configs.new_config import checked_usd, save_files
