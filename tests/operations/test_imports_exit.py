@@ -86,7 +86,7 @@ def test_the_operators_variables_of_torch_are_those_of_one_machine(tree: Path) -
     assert spec.environment == {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": "23456",
-        "WORLD_SIZE": "1",
+        "WORLD_SIZE": "4",
         "RANK": "0",
         "PET_NNODES": "1",
         "PET_NPROC_PER_NODE": "4",
@@ -116,6 +116,15 @@ NODES = "a run has one machine"
         (SKY + "file_mounts:\n  /out: {name: b, mode: MOUNT}\n", "file_mounts./out", 4, "bucket is mounted"),
         (SKY + "file_mounts:\n  /data: s3://b/data\n", "file_mounts./data", 4, "content of a bucket"),
         (SKY + "file_mounts:\n  /sft: ./sft\n", "file_mounts./sft", 4, "ln -s"),
+        (
+            SKY + "file_mounts:\n  ~/.ssh/id: ~/.ssh/id\n",
+            "file_mounts.~/.ssh/id",
+            4,
+            "none of these goes along",
+        ),
+        (SKY + "setup: echo X=1 >> ~/.bashrc\n", "setup", 3, "interactive shells"),
+        (SKY + "setup: git clone git@github.com:a/b.git\n", "setup", 3, "no SSH key"),
+        ("run: |\n  echo\n  x $SKY_NODE_IPS\n", "run", 3, "SKY_NODE_IPS is a variable"),
         (SKY + "volumes: {/data: v}\n", "volumes", 3, "nothing is mounted"),
         (SKY + "setup: conda install cuda\n", "setup", 3, "no conda"),
         (SKY + "setup: uv pip install x\n", "setup", 3, "uv is not on every machine"),
@@ -164,6 +173,12 @@ NODES = "a run has one machine"
         (JOB % pod().replace("nvidia.com/gpu", "amd.com/gpu"), "amd.com/gpu", 7, "other accelerators"),
         (JOB % pod().replace(IMAGE, "a/b:1"), "image", 7, "has no digest"),
         (JOB % pod(", envFrom: [{secretRef: {name: s}}]"), "envFrom", 7, "one by one"),
+        (
+            JOB % pod(", env: [{name: A_KEY, value: x}, {name: B, value: 'u:$(A_KEY)'}]"),
+            "env.B",
+            7,
+            "the secret A_KEY in it",
+        ),
         (JOB % pod(", lifecycle: {postStart: {}}"), "lifecycle", 7, "commands of its own"),
         (
             JOB % pod(", env: [{name: N, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]"),
@@ -215,6 +230,8 @@ NODES = "a run has one machine"
             3,
             "starts 2 processes",
         ),
+        (f"{SBATCH}#SBATCH --gpus-per-node=8\nx\n", "#SBATCH --gpus-per-node", 3, "8 GPUs besides 2"),
+        (f"{SBATCH}#SBATCH --export=DATA=/scratch/x\nx\n", "--export DATA", 3, "no file of the cluster"),
         (f"{SBATCH}#SBATCH --array=1-3\nx\n", "#SBATCH --array", 3, "several runs"),
         (f"{SBATCH}#SBATCH --container=x\nx\n", "#SBATCH --container", 3, "hardware.image"),
         (f"{SBATCH}#SBATCH --chdir=/work\nx\n", "#SBATCH --chdir", 3, "trainer.code.folder"),
@@ -260,6 +277,11 @@ def test_what_would_not_run_as_it_did_is_refused_with_its_line(
         (f"{SBATCH}for SEED in 1 2; do echo $SEED ${{X:-1}}; done\npython train.py\n", (), {}),
         (SKY + "secrets: {WANDB_API_KEY: null}\n", ("WANDB_API_KEY",), {}),
         (JOB % pod(", env: [{name: H, valueFrom: {secretKeyRef: {name: s, key: k}}}]"), ("H",), {}),
+        (
+            JOB % pod(", env: [{name: A, value: x}, {name: B, value: 'u:$(A):$$(A):$(C)'}]"),
+            (),
+            {"A": "x", "B": "u:x:$(A):$(C)"},
+        ),
         (JOB % pod(", env: [{name: MASTER_ADDR, value: job-0.svc}]"), (), {"MASTER_ADDR": "127.0.0.1"}),
         (
             JOB

@@ -103,7 +103,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "import",
             "prime_train.interop.commands.imports:import_",
-            "Make a config of another tool's task, a Slurm script or a hosted run.",
+            "Make a config of another tool's task or script.",
         ),
         Verb(
             "export",

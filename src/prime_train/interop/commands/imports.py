@@ -43,7 +43,7 @@ def import_(
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> Exit:
-    """Make a config of another tool's task, a Slurm script or a hosted run.
+    """Make a config of another tool's task or script.
 
     Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look
     secret become secrets, without their values. Whatever a config does not have is listed with its line and

@@ -213,7 +213,7 @@ def _commands(draft: Draft, top: Section, shell: str) -> None:
         if isinstance(item, Scalar):
             own_lines = numbered(item, item.text)
             list_needs(draft, own_lines, "commands")
-            list_unset(draft, own_lines, "commands", "DSTACK_")
+            list_unset(draft, own_lines, "commands", "DSTACK")
             draft.lines += [("commands", own_lines)] if where in (".", "./") else []
 
 

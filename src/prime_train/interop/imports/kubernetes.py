@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from prime_train.errors import UsageError
-from prime_train.interop.imports.draft import ONE_MACHINE, Draft, Section, name_of
+from prime_train.interop.imports.draft import ITSELF, ONE_MACHINE, Draft, Section, name_of
 from prime_train.interop.imports.pods import (
     CLUSTER,
     REPLACED,
@@ -49,7 +49,8 @@ _SOME_MACHINES = (
     "each of these is a machine of its own, and a run has one: let one command do what all of them do"
 )
 _CLAIMS = "no disk of a cluster is there: fetch what the command reads under setup"
-_PORT = "23456"
+_PORT, _TRAINER_PORT = "23456", "29400"
+"""Ports of the first process, as the operator of PyTorchJobs and the one of TrainJobs choose them."""
 
 
 def read_kubernetes(draft: Draft, root: Mapping) -> None:
@@ -152,15 +153,21 @@ def _read_pytorch_job(draft: Draft, job: Section) -> None:
         | {"maxRestarts": REPLACED}
     )
     job.close({})
-    _set_torch_variables(draft, per_node)
+    _set_missing(
+        draft,
+        {
+            "MASTER_ADDR": ITSELF,
+            "MASTER_PORT": _PORT,
+            "WORLD_SIZE": per_node if per_node.isdecimal() else "1",
+            "RANK": "0",
+            "PET_NNODES": "1",
+            "PET_NPROC_PER_NODE": per_node or "auto",
+        },
+    )
 
 
-def _set_torch_variables(draft: Draft, per_node: str) -> None:
-    """Set the variables of torch's launcher and of torch.distributed as they are on one machine, where the file
-    does not. `per_node`: processes, which the launcher takes from there; empty: not given.
-    """
-    own = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": _PORT, "WORLD_SIZE": "1", "RANK": "0"}
-    own |= {"PET_NNODES": "1", "PET_NPROC_PER_NODE": per_node or "auto"}
+def _set_missing(draft: Draft, own: dict[str, str]) -> None:
+    """Set the variables that the cluster sets for torch, as they are on one machine, where the file does not."""
     draft.environment = {**own, **draft.environment}
 
 
@@ -198,7 +205,16 @@ def _read_train_job(draft: Draft, job: Section) -> None:
         )
         | {"initializer": "it fetches the data set or the model: add what fetches them to setup"},
     )
-    _set_torch_variables(draft, per_node)
+    _set_missing(
+        draft,
+        {
+            "PET_NNODES": "1",
+            "PET_NPROC_PER_NODE": per_node or "auto",
+            "PET_NODE_RANK": "0",
+            "PET_MASTER_ADDR": ITSELF,
+            "PET_MASTER_PORT": _TRAINER_PORT,
+        },
+    )
 
 
 def _only_one(draft: Draft, entry: TreeEntry | None, what: str) -> None:

@@ -90,6 +90,14 @@ _NEEDS = (
         ONE_MACHINE,
     ),
     _Need(
+        re.compile(r"(?P<seen>\bgit@[\w.-]{1,80}:|\bssh://git@)"),
+        "there is no SSH key on the machine: write the address with https, and a token under secrets if it is private",
+    ),
+    _Need(
+        re.compile(r"(?P<seen>(?:~|\$HOME|\$\{HOME\})/\.(?:bashrc|bash_profile|profile|zshrc)\b)"),
+        "only interactive shells read it, and commands run in none: write its variables under environment or secrets",
+    ),
+    _Need(
         re.compile(r"(?P<seen>\$\{\{[^}\n]{0,80}\}\})"),
         "the other tool writes a value in its place: write that value",
     ),
@@ -112,10 +120,12 @@ def list_needs(draft: Draft, lines: Mapping[int, str], what: str) -> None:
 
 
 def list_unset(draft: Draft, lines: Mapping[int, str], what: str, start: str) -> None:
-    """Refuse the other tool's own variables, whose names start so, that the lines use and nothing sets."""
+    """Refuse the other tool's own variables, whose names start so, that the lines use and nothing sets. `start`: a
+    pattern.
+    """
     seen = set[str]()
     for number, line in lines.items():
-        for name in re.findall(rf"\b{start}[A-Z_]+\b", line):
+        for name in re.findall(rf"\b{start}_[A-Z_]+\b", line):
             if name not in draft.environment and name not in seen and not re.search(rf"\b{name}=", line):
                 seen.add(name)
                 draft.refuse_line(

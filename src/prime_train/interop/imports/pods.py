@@ -116,6 +116,8 @@ _REFUSED_CONTAINER = {
     "volumeDevices": "no disk of a cluster is there: fetch what the command reads under setup",
     "lifecycle": "it runs commands of its own: add them to setup or trainer.command",
 }
+_NAMED = re.compile(r"\$?\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+"""A variable as Kubernetes replaces it, or one that is escaped."""
 _FILES = (
     "nothing of a cluster is mounted on a rented machine: fetch what the command reads under setup, or name the claim "
     "under hardware.volumes; checkpoints and outputs are kept in the bucket"
@@ -242,7 +244,7 @@ def _variable(draft: Draft, found: Section, item: Node) -> str:
     if of_secret is not None:
         draft.secret(name, item, found.name(name))
     elif value is not None:
-        draft.variable(name, value.value, found.name(name))
+        _set(draft, name, value.value, found.name(name))
     elif of_field.rstrip("']").endswith(_ORDINAL):
         draft.variable(name, Scalar(item.place, "0", "0"), found.name(name))
     elif not of_field and not source.rest():
@@ -253,6 +255,25 @@ def _variable(draft: Draft, found: Section, item: Node) -> str:
     source.rest()
     found.close({})
     return name
+
+
+def _set(draft: Draft, name: str, value: Node, what: str) -> None:
+    """Take over the value of a variable, with those of others in it, $(NAME), as Kubernetes replaces them."""
+    secrets = [one for one in draft.secrets if isinstance(value, Scalar) and f"$({one})" in value.text]
+    if isinstance(value, Scalar) and "$(" in value.text and not secrets:
+        text = _NAMED.sub(
+            lambda match: (
+                match[0][1:] if match[0].startswith("$$") else draft.environment.get(match[1], match[0])
+            ),
+            value.text,
+        )
+        value = Scalar(value.place, text, text)
+    if secrets:
+        draft.refuse(
+            value, what, f"it has the secret {secrets[0]} in it: set it in the command, from that variable"
+        )
+    else:
+        draft.variable(name, value, what)
 
 
 def read_command(draft: Draft, found: Section, names: set[str]) -> None:
@@ -314,7 +335,7 @@ def _expanded(text: str, names: set[str]) -> str:
             else match[0]
         )
 
-    return re.sub(r"\$?\$\(([A-Za-z_][A-Za-z0-9_]*)\)", shell, text)
+    return _NAMED.sub(shell, text)
 
 
 def _word(text: str, names: set[str]) -> str:
@@ -332,7 +353,7 @@ def _word(text: str, names: set[str]) -> str:
 def _parts(text: str, names: set[str]) -> Iterator[tuple[str, bool]]:
     """Yield the pieces of the text, and whether each is a variable."""
     at = 0
-    for match in re.finditer(r"\$?\$\(([A-Za-z_][A-Za-z0-9_]*)\)", text):
+    for match in _NAMED.finditer(text):
         yield text[at : match.start()], False
         if match[0].startswith("$$"):
             yield match[0][1:], False

@@ -69,7 +69,7 @@ def read_skypilot(draft: Draft, root: Mapping) -> None:
         if entry is not None and isinstance(entry.value, Scalar):
             lines = numbered(entry.value, entry.value.text)
             list_needs(draft, lines, entry.key)
-            list_unset(draft, lines, entry.key, "SKYPILOT_")
+            list_unset(draft, lines, entry.key, "SKY(?:PILOT)?")
             draft.lines.append((entry.key, lines))
     top.close(_WHY, _REFUSED)
 
@@ -110,6 +110,11 @@ def _mounts(draft: Draft, entry: TreeEntry | None) -> None:
             )
         elif is_bucket:
             why = "in the file, it has the content of a bucket: fetch that under setup"
+        elif isinstance(found, Scalar) and found.text.startswith(("~", "/")):
+            why = (
+                "it is a file of your own machine, outside of the working tree, and none of these goes along: name "
+                "secrets under secrets, and put what else is read into the working tree"
+            )
         else:
             why = (
                 "files come with the working tree, and are at no other path: add to setup a command such as "

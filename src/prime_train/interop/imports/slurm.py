@@ -430,6 +430,9 @@ def _gpus(draft: Draft, option: _Option, times: int) -> None:
                 what,
                 f"{name[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus",
             )
+        elif draft.count not in (None, count):
+            why = f"{count} GPUs besides {draft.count}: write one number, or hardware.variants"
+            draft.refuse(option.place, what, why)
         else:
             draft.count = count
             draft.gpus += [kind for kind in [kind_of(name)] if kind and kind not in draft.gpus]
