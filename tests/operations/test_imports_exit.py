@@ -203,6 +203,7 @@ NODES = "a run has one machine"
             "no kind of GPU",
         ),
         (JOB % pod().replace("train.py", "gone.py"), "command", 7, "gone.py: there is no such file"),
+        (JOB % pod().replace("train.py", "--master_addr=w-0.svc, t.py"), "command", 7, "127.0.0.1"),
         (JOB % pod().replace("train.py", "-m, t, --nnodes, '2'"), "command", 7, NODES),
         (TORCH % (pod(), WORKER), "spec.pytorchReplicaSpecs.Worker", 13, NODES),
         (TORCH % (pod(), "  elasticPolicy: {maxReplicas: 2}\n"), "spec.elasticPolicy.maxReplicas", 13, NODES),
@@ -232,6 +233,7 @@ NODES = "a run has one machine"
         ),
         (f"{SBATCH}#SBATCH --gpus-per-node=8\nx\n", "#SBATCH --gpus-per-node", 3, "8 GPUs besides 2"),
         (f"{SBATCH}#SBATCH --export=DATA=/scratch/x\nx\n", "--export DATA", 3, "no file of the cluster"),
+        (f"{SBATCH}#SBATCH hetjob\n#SBATCH -p x\nx\n", "#SBATCH --hetjob", 3, "several machines"),
         (f"{SBATCH}#SBATCH --array=1-3\nx\n", "#SBATCH --array", 3, "several runs"),
         (f"{SBATCH}#SBATCH --container=x\nx\n", "#SBATCH --container", 3, "hardware.image"),
         (f"{SBATCH}#SBATCH --chdir=/work\nx\n", "#SBATCH --chdir", 3, "trainer.code.folder"),
@@ -274,7 +276,16 @@ def test_what_would_not_run_as_it_did_is_refused_with_its_line(
             (),
             {"SLURM_CPUS_PER_TASK": "8"},
         ),
-        (f"{SBATCH}for SEED in 1 2; do echo $SEED ${{X:-1}}; done\npython train.py\n", (), {}),
+        (
+            f"{SBATCH}for SEED in 1 2; do echo $SEED ${{X:-1}}; done\npython train.py # as in /home/me\n",
+            (),
+            {},
+        ),
+        (
+            f"{SBATCH}while read -r line; do echo $line; done\nmapfile -t all\necho ${{all[0]}}\npython train.py\n",
+            (),
+            {},
+        ),
         (SKY + "secrets: {WANDB_API_KEY: null}\n", ("WANDB_API_KEY",), {}),
         (JOB % pod(", env: [{name: H, valueFrom: {secretKeyRef: {name: s, key: k}}}]"), ("H",), {}),
         (

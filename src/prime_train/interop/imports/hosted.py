@@ -106,48 +106,53 @@ def _read_lora(draft: Draft, root: Mapping) -> None:
     if loss is not None and plain(loss.value) != "rl":
         why = "only the loss rl is carried over: write orchestrator.algo of rl.toml for the other"
         draft.refuse(loss, "loss", why)
-    steps, batch = _whole(draft, top, "max_steps", STEPS), _whole(draft, top, "batch_size", BATCH)
-    group = _whole(draft, top, "rollouts_per_example", GROUP)
-    if batch % group:
-        why = f"batch_size {batch} is no multiple of rollouts_per_example {group}, which prime-rl rejects: change one"
-        draft.refuse(root, "batch_size", why)
+    steps = _whole(draft, top, "max_steps", STEPS)
     rate, alpha = _number(draft, top, "learning_rate"), _number(draft, top, "lora_alpha")
-    run.sampling = _sampling(draft, top.section("sampling"), run)
-    orchestrator: Table = {"batch_size": batch, "group_size": group}
-    inflight = top.take("max_inflight_rollouts")
-    if inflight is not None:
-        orchestrator["concurrency"] = {"max_inflight": plain(inflight.value)}
-    sources = _sources(draft, top.take("env"), "env", run)
-    if not sources:
-        draft.refuse(root, "env", "the file names no environment: write [[env]] with its id")
-    orchestrator["train"] = {"sampling": run.sampling, "source": sources}
-    evaluation = _evaluation(draft, top.section("eval"), run)
-    if evaluation:
-        orchestrator["eval"] = evaluation
-    _checkpoints(draft, top.section("checkpoints"))
-    monitors = _wandb(draft, top.section("wandb"))
-    settings = _fitting(draft, root, run)
-    if run.renderer or (settings is not None and settings.needs_renderer):
-        orchestrator["renderer"] = run.renderer or {"name": "default"}
     values: Table = {
         "model": {"name": run.model},
         "trainer": {
             "optim": {"type": "adamw", "lr": rate or LEARNING_RATE},
             "model": {"lora": {"rank": LORA_RANK, "alpha": alpha or LORA_ALPHA}},
         },
-        "orchestrator": orchestrator,
+        "orchestrator": _orchestrator(draft, top, root, run),
         "ckpt": {"keep_last": KEPT},
-        **({"monitors": {"wandb": monitors}} if monitors else {}),
     }
     draft.chosen.append(
         f"trainer.model.lora.rank of {FILE}: {LORA_RANK}, prime-rl's own, as the service's files have no key for it"
     )
-    _write(draft, values, steps)
+    _checkpoints(draft, top.section("checkpoints"))
+    monitors = _wandb(draft, top.section("wandb"))
+    if monitors:
+        values["monitors"] = {"wandb": monitors}
+    settings = _fitting(draft, root, run)
     if settings is not None:
         _set_hardware(draft, values, settings, run)
-    draft.files[FILE] = toml_text(values)
     draft.setup += map(_install, run.hubs)
+    _write(draft, values, steps)
     top.close(_WHY, _REFUSED)
+
+
+def _orchestrator(draft: Draft, top: Section, root: Mapping, run: _Run) -> Table:
+    """Return prime-rl's settings of rollouts."""
+    batch, group = _whole(draft, top, "batch_size", BATCH), _whole(draft, top, "rollouts_per_example", GROUP)
+    if batch % group:
+        why = f"batch_size {batch} is no multiple of rollouts_per_example {group}, which prime-rl rejects: change one"
+        draft.refuse(root, "batch_size", why)
+    run.sampling = _sampling(draft, top.section("sampling"), run)
+    made: Table = {"batch_size": batch, "group_size": group}
+    inflight = top.take("max_inflight_rollouts")
+    if inflight is not None:
+        made["concurrency"] = {"max_inflight": plain(inflight.value)}
+    sources = _sources(draft, top.take("env"), "env", run)
+    if not sources:
+        draft.refuse(root, "env", "the file names no environment: write [[env]] with its id")
+    made["train"] = {"sampling": run.sampling, "source": sources}
+    evaluation = _evaluation(draft, top.section("eval"), run)
+    if evaluation:
+        made["eval"] = evaluation
+    if run.renderer or run.model not in renderers():
+        made["renderer"] = run.renderer or {"name": "default"}
+    return made
 
 
 def _install(hub: Hub) -> str:
@@ -351,6 +356,14 @@ def _write(draft: Draft, values: Table, steps: int | None) -> None:
 
 
 _OF_SERVICE = ("name", "type", "image_tag", "gpu_type", "env_file", "env_files")
+_OF_RUN = ("max_steps", "run", "resume", "slurm", "clean", "output_dir", "dry_run")
+"""What prime-train says on prime-rl's command line."""
+_REFUSED_FULL = {
+    "image_tag": "it names a version of prime-rl's image: write the commit of that version as trainer.prime_rl.ref",
+    "env_file": _REFUSED["env_file"],
+    "env_files": _REFUSED["env_files"],
+}
+GPUS_MAX = 16
 
 
 def _read_full(draft: Draft, root: Mapping) -> None:
@@ -358,60 +371,61 @@ def _read_full(draft: Draft, root: Mapping) -> None:
     top = Section(draft, root)
     values = plain(root)
     assert isinstance(values, dict)
-    made: Table = {key: value for key, value in values.items() if key not in (*_OF_SERVICE, "max_steps")}
+    made: Table = {key: value for key, value in values.items() if key not in (*_OF_SERVICE, *_OF_RUN)}
     draft.name = name_of(top.text("name"))
-    for key in ("env_file", "env_files"):
+    for key in _OF_SERVICE:
+        entry = top.take(key)
+        if entry is not None and key in _REFUSED_FULL:
+            draft.refuse(entry, key, _REFUSED_FULL[key])
+        elif key == "gpu_type":
+            _take_kind(draft, entry, root)
+    for key in ("run", "clean", "output_dir", "dry_run"):
         entry = top.take(key)
         if entry is not None:
-            draft.refuse(entry, key, _REFUSED[key])
-    image, kind = top.take("image_tag"), top.take("gpu_type")
-    if image is not None:
-        why = (
-            "it names a version of prime-rl's image: write the commit of that version as trainer.prime_rl.ref"
-        )
-        draft.refuse(image, "image_tag", why)
-    deployment = top.section("deployment")
-    for key in ("num_train_nodes", "num_infer_nodes", "num_nodes", "num_infer_replicas"):
-        entry = deployment.take(key)
-        if entry is not None and plain(entry.value) != 1:
-            draft.refuse(entry, deployment.name(key), ONE_MACHINE)
-    form = deployment.take("type")
-    if form is not None and plain(form.value) != "single_node":
-        draft.refuse(form, deployment.name("type"), ONE_MACHINE)
-    counts = {key: _whole(draft, deployment, key, 1) for key in ("num_train_gpus", "num_infer_gpus")}
-    there = deployment.take("gpus_per_node")
-    total = sum(counts.values()) if top.peek("inference") is not None else counts["num_train_gpus"]
-    asked = plain(there.value) if there is not None else total
-    draft.count = min(max(total, asked if isinstance(asked, int) else total), 16)
-    given = kind_of(kind.value.text) if kind is not None and isinstance(kind.value, Scalar) else ""
-    if given:
-        draft.gpus = [given]
-    else:
-        place = kind if kind is not None else root
-        why = "the file names no kind of GPU that prime-train knows: write hardware.gpus"
-        draft.refuse(place, "gpu_type", why)
-    draft.spot = "prefer"
+            draft.leave(entry, key, "prime-train gives the run its name and folder")
+    for key in ("resume", "slurm"):
+        entry = top.take(key)
+        if entry is not None:
+            draft.refuse(entry, key, "prime-train starts and resumes the run itself: delete it")
+    _take_deployment(draft, top.section("deployment"), has_server=top.peek("inference") is not None)
     steps = _whole(draft, top, "max_steps", 0)
-    hubs = dict[Hub, None]()
-    for side in ("train", "eval"):
-        sources = find(root, ("orchestrator", side, "source"))
-        hubs |= dict.fromkeys(hubs_of(draft, sources) if sources is not None else ())
-    draft.setup += map(_install, hubs)
+    draft.setup += map(
+        _install, dict.fromkeys(hub for side in ("train", "eval") for hub in _hubs(draft, root, side))
+    )
     _take_checkpoints(draft, made)
     monitors = made.get("monitors")
     wandb = monitors.get("wandb") if isinstance(monitors, dict) else None
     if isinstance(wandb, dict):
         _watch_wandb(draft, wandb)
-    for key in ("run", "resume", "slurm", "clean", "output_dir", "dry_run"):
-        if key in made:
-            entry = top.take(key)
-            del made[key]
-            if entry is not None and key in ("run", "clean", "output_dir", "dry_run"):
-                draft.leave(entry, key, "prime-train gives the run its name and folder")
-            elif entry is not None:
-                draft.refuse(entry, key, "prime-train starts and resumes the run itself: delete it")
-    top.rest()
     _write(draft, made, steps or None)
+
+
+def _take_kind(draft: Draft, entry: TreeEntry | None, root: Mapping) -> None:
+    kind = kind_of(entry.value.text) if entry is not None and isinstance(entry.value, Scalar) else ""
+    draft.spot = "prefer"
+    if kind:
+        draft.gpus = [kind]
+    else:
+        why = "the file names no kind of GPU that prime-train knows: write hardware.gpus"
+        draft.refuse(entry if entry is not None else root, "gpu_type", why)
+
+
+def _take_deployment(draft: Draft, found: Section, *, has_server: bool) -> None:
+    for key in ("num_train_nodes", "num_infer_nodes", "num_nodes", "num_infer_replicas"):
+        entry = found.take(key)
+        if entry is not None and plain(entry.value) != 1:
+            draft.refuse(entry, found.name(key), ONE_MACHINE)
+    form = found.take("type")
+    if form is not None and plain(form.value) != "single_node":
+        draft.refuse(form, found.name("type"), ONE_MACHINE)
+    train, infer = (_whole(draft, found, key, 1) for key in ("num_train_gpus", "num_infer_gpus"))
+    total = train + infer if has_server else train
+    draft.count = min(max(total, _whole(draft, found, "gpus_per_node", total)), GPUS_MAX)
+
+
+def _hubs(draft: Draft, root: Mapping, side: str) -> list[Hub]:
+    sources = find(root, ("orchestrator", side, "source"))
+    return hubs_of(draft, sources) if sources is not None else []
 
 
 def _take_checkpoints(draft: Draft, made: Table) -> None:

@@ -90,6 +90,13 @@ _NEEDS = (
         ONE_MACHINE,
     ),
     _Need(
+        re.compile(
+            r"(?P<seen>(?<!\S)--(?:master[-_]addr|main[-_]process[-_]ip|rdzv[-_]endpoint|coordinator[-_]address)[= ]"
+            r"[\"']?(?!localhost\b|127\.|0\.0\.0\.0|::1)[A-Za-z0-9][\w.-]{0,100})"
+        ),
+        "it is the address of a machine of a cluster, and a run has one machine: write 127.0.0.1",
+    ),
+    _Need(
         re.compile(r"(?P<seen>\bgit@[\w.-]{1,80}:|\bssh://git@)"),
         "there is no SSH key on the machine: write the address with https, and a token under secrets if it is private",
     ),

@@ -243,6 +243,11 @@ _SET = re.compile(
     re.MULTILINE,
 )
 """The names that a script sets."""
+_SET_OTHERWISE = re.compile(
+    r"\b(?:mapfile|readarray)[ \t]+(?:-\w[ \t]+)*([A-Za-z_]\w*)|\bgetopts[ \t]+\S+[ \t]+([A-Za-z_]\w*)|"
+    r"\bprintf[ \t]+-v[ \t]+([A-Za-z_]\w*)"
+)
+_COMMENT = re.compile(r"(?<=\s)#\s.*$")
 _USED = re.compile(
     r"(?<!\\)\$(?:(?P<plain>[A-Za-z_]\w*)|\{[#!]?(?P<braces>[A-Za-z_]\w*)(?P<default>:?[-+=?])?)"
 )
@@ -332,6 +337,10 @@ def _options(lines: list[str]) -> Iterator[_Option]:
             words = found[1].split() if found is not None else []
         while words:
             word = words.pop(0)
+            if not word.startswith("-"):
+                # Between the parts of a job with several kinds of machines stands the word hetjob alone.
+                yield _Option(word, "", number)
+                continue
             name, sign, value = word.lstrip("-").partition("=")
             if not word.startswith("--"):
                 name, value, sign = name[:1], name[1:] + sign + value, "=" if name[1:] else ""
@@ -483,7 +492,7 @@ def _commands(draft: Draft, lines: list[str], first: int) -> str:
         why = f"srun --{option[:40]} changes what the command sees: write what it does under setup or hardware.image"
         draft.refuse(_at(number), "commands", why)
     script = _without_srun(_HOSTS.sub("localhost", script))
-    numbered = {number: line for number, line in kept if not line.lstrip().startswith("#")}
+    numbered = {number: _COMMENT.sub("", line) for number, line in kept if not line.lstrip().startswith("#")}
     _list_arguments(draft, numbered)
     tool = next(
         (found for line in script.split("\n") if _is_command(line) and (found := _TOOLS.search(line))), None
@@ -524,6 +533,7 @@ def _list_outer(draft: Draft, numbered: dict[int, str]) -> None:
     """
     whole = "\n".join(numbered.values())
     own = set(_SET.findall(whole)) | set(draft.environment) | set(draft.secrets)
+    own |= {name for names in _SET_OTHERWISE.findall(whole) for name in names}
     for number, line in numbered.items():
         for found in _USED.finditer(_QUOTED.sub("", line)):
             name = found["plain"] or found["braces"]
