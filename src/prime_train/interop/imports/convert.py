@@ -1,5 +1,6 @@
 """Reads the file, recognises whose it is, and makes the config of it."""
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -123,7 +124,7 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
     path = output if output is not None else Path("configs") / f"{draft.name or 'imported'}.yaml"
     folder = path.parent / (draft.name or "imported")
     if draft.files:
-        draft.code = {"folder": folder.as_posix()}
+        draft.code = {"folder": _from_here(folder)}
     text = config_text(tree_of(draft, usd))
     findings, sources = check_run_config(read_text(text, str(path)))
     left = tuple(sorted(dict.fromkeys(draft.left), key=lambda one: one.line))
@@ -138,6 +139,12 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
         sources,
         {folder / name: text for name, text in draft.files.items()},
     )
+
+
+def _from_here(folder: Path) -> str:
+    """Return the folder relative to the current one, if it is in there."""
+    inside = os.path.relpath(folder)
+    return folder.as_posix() if inside.startswith("..") else Path(inside).as_posix()
 
 
 def checked(made: Imported) -> Imported:
