@@ -216,6 +216,7 @@ def test_secrets_written_out_in_a_file_are_in_no_config(tmp_path: Path) -> None:
         ("a: &a [x, x, x]\n" + "".join(f"b{i}: &b{i} [*a, *a]\n" for i in range(60)) + "run: x\n", "aliases"),
         ("run: " + "[" * 40 + "\n", "levels of nesting"),
         ("run: x # " + "y" * 1_100_000, "larger than 1 MiB"),
+        ("run: x # " + "y" * 200_000, "characters, and the commands of a run at most 131072"),
         ("run: x\x00\n", "is binary"),
         ("", "the file is empty"),
         ("run: x\n---\n" * 120, "more than 100 documents"),

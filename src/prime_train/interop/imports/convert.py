@@ -29,6 +29,8 @@ from prime_train.spec.tree import Mapping, Scalar
 from prime_train.spec.yaml_tree import read_code
 
 DOCUMENTS_MAX = 100
+CHARS_MAX = 128 * 1024
+"""A launch refuses larger configs, because they could not be stored."""
 _GIVE = "give a file of one of these tools: SkyPilot, Kubernetes, dstack, Slurm, Prime's hosted training"
 SLURM = "Slurm"
 _SLURM = re.compile(r"^#SBATCH\b", re.MULTILINE)
@@ -207,6 +209,12 @@ def _read(file: Path) -> tuple[str, Draft]:
         source = read_source(file)
     except ParseAborted as halt:
         raise _unreadable(file, halt.draft) from None
+    if len(source) > CHARS_MAX:
+        raise UsageError(
+            f"{file} has {len(source)} characters, and the commands of a run at most {CHARS_MAX}",
+            fix="give what describes the run in a file of its own",
+            code=Exit.FINDINGS,
+        )
     if source.startswith(HEADER):
         draft.left.append(
             LeftOut(

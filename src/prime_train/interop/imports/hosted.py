@@ -5,7 +5,6 @@ are written for. Its full runs had prime-rl's own form, with a few keys for the 
 """
 
 import math
-import shlex
 from dataclasses import dataclass, field
 
 from prime_train.errors import UsageError
@@ -18,7 +17,7 @@ from prime_train.planning.new_configs.new_config import PRIME_RL, Answers, prime
 from prime_train.planning.new_configs.plan import GPUS, KEPT, InitChoices
 from prime_train.planning.new_configs.text import KNOWN_REF, SAVE_EVERY
 from prime_train.spec.tree import Listing, Mapping, Plain, Scalar, TreeEntry, find, plain
-from prime_train.trainers.prime_rl.install import HOME, UV
+from prime_train.trainers.prime_rl.install import install_hub_environment, install_own_environment
 from prime_train.trainers.prime_rl.rules.renderers import renderers
 
 FILE = "rl.toml"
@@ -156,17 +155,10 @@ def _orchestrator(draft: Draft, top: Section, root: Mapping, run: _Run) -> Table
 
 
 def _install(hub: Hub) -> str:
-    """Return the command that installs an environment beside prime-rl: from its lock file if it is part of it,
-    which installs no environment by itself, and otherwise from Prime's hub.
-    """
-    uv = " ".join(UV)
+    """Return the command that installs an environment beside prime-rl."""
     if not hub.owner:
-        return f"{uv} sync --project {HOME} --frozen --inexact --package {shlex.quote(hub.name)}"
-    package = f"{hub.name}=={hub.version}" if hub.version else hub.name
-    index = f"https://hub.primeintellect.ai/{hub.owner}/simple/"
-    return (
-        f"{uv} pip install --python {HOME}/.venv/bin/python {shlex.quote(package)} --extra-index-url {index}"
-    )
+        return install_own_environment(hub.name)
+    return install_hub_environment(hub.owner, hub.name, hub.version)
 
 
 def _sampling(draft: Draft, found: Section, run: _Run, *, evaluates: bool = False) -> Table:
