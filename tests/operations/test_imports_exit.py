@@ -314,6 +314,15 @@ def test_variables_that_the_machine_gets_are_no_reason_to_refuse(
     assert (spec.secrets, spec.environment) == (secrets, environment)
 
 
+def test_the_shortest_time_limit_counts_and_the_index_of_the_only_machine_is_0(tree: Path) -> None:
+    limits = "\n      activeDeadlineSeconds: 3600"
+    text = JOB % pod(beside=limits).replace("train.py", "train.py, --index, $JOB_COMPLETION_INDEX")
+    spec = spec_of(made_of(f"{text}  activeDeadlineSeconds: 7200\n", tree))
+    assert (spec.budget.hours, spec.environment) == (1.0, {"JOB_COMPLETION_INDEX": "0"})
+    late = JOB % pod(beside="\n      activeDeadlineSeconds: soon")
+    assert [one.line for one in made_of(late, tree).impossible] == [8]
+
+
 def test_a_folder_of_an_image_and_empty_folders_are_there_when_the_command_starts(tree: Path) -> None:
     more = ", workingDir: /app, volumeMounts: [{name: c, mountPath: /cache}, {name: s, mountPath: /dev/shm}]"
     volumes = "\n      volumes: [{name: c, emptyDir: {}}, {name: s, emptyDir: {medium: Memory}}]"

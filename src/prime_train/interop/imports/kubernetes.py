@@ -8,11 +8,11 @@ from prime_train.interop.imports.pods import (
     CLUSTER,
     REPLACED,
     read_command,
+    read_deadline,
     read_pod,
     read_resources,
     read_variables,
 )
-from prime_train.interop.imports.quantities import hours_of
 from prime_train.spec.tree import Listing, Mapping, Scalar, TreeEntry
 
 _TAGS = dict.fromkeys(("labels", "annotations"), "see tags")
@@ -85,8 +85,10 @@ def read_kubernetes(draft: Draft, root: Mapping) -> None:
 def _read_job(draft: Draft, job: Section) -> None:
     for key in ("parallelism", "completions"):
         _only_one(draft, job.take(key), job.name(key))
-    _deadline(draft, job)
+    read_deadline(draft, job)
     _read_template(draft, job)
+    if "JOB_COMPLETION_INDEX" in draft.command:
+        _set_missing(draft, {"JOB_COMPLETION_INDEX": "0"})
     job.close(_WHY_JOB)
 
 
@@ -139,7 +141,7 @@ def _read_pytorch_job(draft: Draft, job: Section) -> None:
     replicas.close({})
     per_node = job.text("nprocPerNode")
     policy = job.section("runPolicy")
-    _deadline(draft, policy)
+    read_deadline(draft, policy)
     policy.close(_WHY_POLICY)
     elastic = job.section("elasticPolicy")
     for key in ("minReplicas", "maxReplicas"):
@@ -174,6 +176,7 @@ def _set_missing(draft: Draft, own: dict[str, str]) -> None:
 def _read_train_job(draft: Draft, job: Section) -> None:
     """Take over the trainer of a TrainJob. All that it does not say is in the cluster's runtime."""
     place = job.peek("trainer") or job.peek("runtimeRef")
+    read_deadline(draft, job)
     reference = job.section("runtimeRef")
     runtime = reference.text("name")
     reference.close(dict.fromkeys(("apiGroup", "kind"), CLUSTER))
@@ -197,8 +200,7 @@ def _read_train_job(draft: Draft, job: Section) -> None:
     per_node = trainer.text("numProcPerNode")
     trainer.close({})
     job.close(
-        dict.fromkeys(("suspend", "managedBy", "labels", "annotations"), CLUSTER)
-        | {"activeDeadlineSeconds": "see budget.hours"},
+        dict.fromkeys(("suspend", "managedBy", "labels", "annotations"), CLUSTER),
         dict.fromkeys(
             ("podTemplateOverrides", "runtimePatches"),
             "it changes what the runtime of the cluster says: write the result",
@@ -224,15 +226,6 @@ def _only_one(draft: Draft, entry: TreeEntry | None, what: str) -> None:
 
 def _is_none(entry: TreeEntry | None) -> bool:
     return entry is not None and isinstance(entry.value, Scalar) and entry.value.value == 0
-
-
-def _deadline(draft: Draft, found: Section) -> None:
-    entry = found.take("activeDeadlineSeconds")
-    if entry is not None:
-        draft.hours = hours_of(entry.value.text) if isinstance(entry.value, Scalar) else None
-        if draft.hours is None:
-            why = "this is not a number of seconds: write budget.hours"
-            draft.refuse(entry, found.name("activeDeadlineSeconds"), why)
 
 
 READERS: dict[str, Callable[[Draft, Section], None]] = {

@@ -8,7 +8,7 @@ from itertools import pairwise
 from prime_train.interop.imports.draft import Draft, Section, in_bash
 from prime_train.interop.imports.gpus import count_of, is_other_chip, kind_of
 from prime_train.interop.imports.needs import OTHER_CHIPS, list_needs, numbered
-from prime_train.interop.imports.quantities import gib_of
+from prime_train.interop.imports.quantities import gib_of, hours_of
 from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry, scalars
 
 GPU = "nvidia.com/gpu"
@@ -87,7 +87,6 @@ _WHY_POD = dict.fromkeys(
     CLUSTER,
 ) | {
     "restartPolicy": REPLACED,
-    "activeDeadlineSeconds": "see budget.hours",
     "terminationGracePeriodSeconds": "see trainer.stop_s",
 }
 _REFUSED_POD = {
@@ -133,6 +132,7 @@ def read_pod(draft: Draft, pod: Section) -> None:
     if affinity is not None:
         _affinity(draft, affinity.value, pod.name("affinity"))
         draft.leave(affinity, pod.name("affinity"), CLUSTER)
+    read_deadline(draft, pod)
     mounts = _volumes(draft, pod.take("volumes"), pod.name("volumes"))
     containers = pod.take("containers")
     items = containers.value.items if containers is not None and isinstance(containers.value, Listing) else ()
@@ -144,6 +144,19 @@ def read_pod(draft: Draft, pod: Section) -> None:
     elif containers is not None:
         draft.refuse(containers, pod.name("containers"), "a list with a container is expected here")
     pod.close(_WHY_POD, _REFUSED_POD)
+
+
+def read_deadline(draft: Draft, found: Section) -> None:
+    """Take over a time limit, the shortest of several."""
+    entry = found.take("activeDeadlineSeconds")
+    if entry is None:
+        return
+    hours = hours_of(entry.value.text) if isinstance(entry.value, Scalar) else None
+    if hours is None:
+        why = "this is not a number of seconds: write budget.hours"
+        draft.refuse(entry, found.name("activeDeadlineSeconds"), why)
+    else:
+        draft.hours = min(hours, draft.hours or hours)
 
 
 def _label(draft: Draft, entry: TreeEntry | Node, what: str, key: str, values: list[str]) -> None:
