@@ -369,7 +369,7 @@ def test_the_exit_code_is_0_only_if_nothing_is_refused(tmp_path: Path) -> None:
     done = shell.run("import", "sky.yaml", "--usd", "5")
     assert done.returncode == 1
     assert "line 3: file_mounts./out: in the file, a bucket is mounted there" in done.stderr
-    assert "checkpoints: {folder: /out}" in done.stderr
+    assert "checkpoints: {folder: out}, and let the command save there instead of to /out" in done.stderr
 
 
 @pytest.mark.parametrize("seed", some_of(range(60), one_in=20))

@@ -180,12 +180,14 @@ def _missing(draft: Draft, usd: float | None) -> list[Advice]:
             "starts over"
         )
     )
-    mounted = (
-        f"checkpoints: {{folder: {draft.mounted[0]}}}, which is a bucket in the file, if the command saves "
-        "there; "
-        if draft.mounted
-        else ""
-    )
+    mounted = ""
+    if draft.mounted:
+        # A folder of checkpoints lies in the working tree.
+        inside = re.sub(r"[^\w./-]|\.\.", "", draft.mounted[0]).strip("/.") or "checkpoints"
+        mounted = (
+            f"checkpoints: {{folder: {inside}}}, and let the command save there instead of to {draft.mounted[0]}, "
+            "which is a bucket in the file, if it saves there; "
+        )
     where = mounted or "checkpoints: where the command saves, "
     found.append(Advice(f"{where}so that a lost machine costs no more than the time since the last one"))
     if draft.spot == "never":
