@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_each_version_of_a_file_is_known_with_its_content(watched: Watched) -> N
     file.parent.mkdir()
     for number in range(3):
         file.write_bytes(b"\0" + bytes([number]) * 100)
-        await_true("the version", lambda number=number: len(watched.history.completed) == number + 1)
+        await_true("the version", partial(_has_completed, watched, number + 1))
 
     found = watched.end()
 
@@ -146,3 +147,7 @@ def test_files_that_were_there_before_are_told_only_when_they_change(tmp_path: P
 
     assert [one.path for one in found.completed] == ["data/new.bin"]
     assert {one.change for one in watched.changes} == {Change.BEGUN, Change.CLOSED}
+
+
+def _has_completed(watched: Watched, count: int) -> bool:
+    return len(watched.history.completed) == count
