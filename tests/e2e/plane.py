@@ -36,6 +36,7 @@ MATRIX_ROW = "kill matrix"
 
 CONFIG = """\
 name: kill
+rehearsed: waived
 trainer:
   command: >-
     python -m prime_train.demo.train --steps 80 --save-every 25 --step-seconds 0.02 --out out
