@@ -46,7 +46,9 @@ def main():
     given = asked.parse_args()
     lightning.seed_everything(7)
     # Lightning begins the data of an epoch anew when it resumes, so an epoch ends with each save.
-    saver = ModelCheckpoint(dirpath=given.out, every_n_train_steps=2 * BATCHES, save_top_k=2, monitor="step", mode="max")
+    saver = ModelCheckpoint(
+        dirpath=given.out, every_n_train_steps=2 * BATCHES, save_top_k=2, monitor="step", mode="max"
+    )
     trainer = lightning.Trainer(
         max_steps=given.steps,
         accelerator="auto",

@@ -25,7 +25,9 @@ def open_cell(row, column):
 NEXT = np.array(
     [
         [
-            (row + down) * WIDTH + column + right if open_cell(row + down, column + right) else row * WIDTH + column
+            (row + down) * WIDTH + column + right
+            if open_cell(row + down, column + right)
+            else row * WIDTH + column
             for down, right in MOVES
         ]
         for row in range(HEIGHT)
