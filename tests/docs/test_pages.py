@@ -20,7 +20,7 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    ROOT / "examples" / "consumer-repo" / "README.md",
+    *sorted((ROOT / "examples").rglob("README.md")),
 )
 README_LINES_MAX = 150
 

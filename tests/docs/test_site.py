@@ -57,7 +57,8 @@ def test_programs_find_every_page_as_markdown(site: Path) -> None:
         text = (site / name).read_text()
         assert text.startswith((ROOT / page).read_text().partition("\n")[0]), page
         assert (
-            f'type="text/markdown" href="{Path(name).name}"' in (site / name).with_suffix(".html").read_text()
+            f'type="text/markdown" href="./{Path(name).name}"'
+            in (site / name).with_suffix(".html").read_text()
         )
 
 
