@@ -43,7 +43,7 @@ def publish(built: Path, published: Path, version: str) -> None:
     ]
     (published / "versions.json").write_text(json.dumps(listed, indent=2) + "\n", encoding="utf-8")
     (published / "index.html").write_text(TO_THE_NEWEST, encoding="utf-8")
-    for name in ("llms.txt", "404.html"):  # looked for at the root of a site only
+    for name in ("llms.txt", "llms-full.txt", "404.html"):  # looked for at the root of a site only
         shutil.copyfile(published / NEWEST / name, published / name)
 
 

@@ -98,7 +98,7 @@ def test_a_link_that_leads_nowhere_on_the_site_ends_the_build(
 
 def built(folder: Path, words: str) -> Path:
     folder.mkdir()
-    for name in ("index.html", "404.html", "llms.txt"):
+    for name in ("index.html", "404.html", "llms.txt", "llms-full.txt"):
         (folder / name).write_text(words)
     return folder
 
