@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.validate import check_run_config
+from prime_train.spec.reader import read_config
 from tests.e2e import examples
 from tests.e2e.examples import Example, interrupted, uninterrupted
 
@@ -25,6 +27,12 @@ RL = Example("rl", 50, r"step_100/COMPLETE")
 def test_every_example_is_run_by_a_test() -> None:
     folders = {path.name for path in examples.FOLDER.iterdir() if path.is_dir()}
     assert folders == {OWN_SCRIPT.name, EVALUATION.name, RL.name, "consumer-repo"} | REAL
+
+
+@pytest.mark.parametrize("name", [OWN_SCRIPT.name, EVALUATION.name, RL.name, *sorted(REAL)])
+def test_nothing_is_found_in_the_config_of_an_example(name: str) -> None:
+    found, _ = check_run_config(read_config(examples.FOLDER / name / f"{name}.yaml"))
+    assert found == ()
 
 
 def same_bytes(first: Path, second: Path) -> bool:
