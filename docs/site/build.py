@@ -53,7 +53,8 @@ def stage(out: Path) -> None:
     """Lay out in `out` what Zensical builds: the pages of the navigation, and the other files that they link
     to. A page that is linked and in no navigation is left out, so that the build finds its link.
     """
-    shutil.rmtree(out, ignore_errors=True)
+    for made in ("pages", "overrides", "site"):
+        shutil.rmtree(out / made, ignore_errors=True)
     for name in pages():
         files = {ROOT / name, *(path for path in linked(ROOT / name) if path.suffix != ".md")}
         for path in sorted(path for path in files if path.is_file() and path.is_relative_to(ROOT)):
@@ -72,15 +73,19 @@ def about(page: Path) -> str:
 def with_address(config: str, url: str) -> str:
     """Return the configuration of the build: with the site's address, and its sections for llms.txt."""
     listed = [
-        f"{json.dumps(title)} = [{', '.join(f'{{ {json.dumps(page)} = {_described(page)} }}' for page in below)}]"
-        for title, below in sections()
+        f"{_quoted(title)} = [{', '.join(_described(page) for page in below)}]" for title, below in sections()
     ]
-    addressed = config.replace("[project]\n", f"[project]\nsite_url = {json.dumps(url)}\n", 1)
+    addressed = config.replace("[project]\n", f"[project]\nsite_url = {_quoted(url)}\n", 1)
     return "\n".join((addressed, "[project.plugins.llmstxt.sections]", *listed, ""))
 
 
 def _described(page: str) -> str:
-    return json.dumps(about(ROOT / page), ensure_ascii=False)
+    return f"{{ {_quoted(page)} = {_quoted(about(ROOT / page))} }}"
+
+
+def _quoted(text: str) -> str:
+    """Return the text as a string of TOML, whose escapes are those of JSON."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 class _Links(HTMLParser):
@@ -105,12 +110,11 @@ def lost(site: Path) -> list[str]:
         links.feed(page.read_text(encoding="utf-8"))
         for link in links.found:
             address = urlsplit(link)
+            if address.scheme or address.netloc or not address.path or address.path.startswith("/"):
+                continue
             target = (page.parent / unquote(address.path)).resolve()
-            # What leads out of the site leads to another version.
-            is_own = (
-                address.path and not address.netloc and not address.scheme and target.is_relative_to(site)
-            )
-            if is_own and not target.is_file() and not (target / "index.html").is_file():
+            is_there = target.is_relative_to(site) and (target.is_file() or (target / "index.html").is_file())
+            if not is_there and target != site.parent:  # there lie the other versions
                 found.append(f"{page.relative_to(site)}: {link}")
     return found
 

@@ -73,7 +73,14 @@ def test_the_search_knows_what_every_page_is_about(site: Path) -> None:
 
 @pytest.mark.parametrize(
     "link",
-    ["docs/nothing.md", "docs/configs.md#nothing-there", "CHANGELOG.md", "configs/nothing.yaml", ".ci/run"],
+    [
+        "docs/nothing.md",
+        "docs/configs.md#nothing-there",
+        "CHANGELOG.md",
+        "configs/nothing.yaml",
+        ".ci/run",
+        "../elsewhere.txt",
+    ],
 )
 def test_a_link_that_leads_nowhere_on_the_site_ends_the_build(
     link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
