@@ -10,7 +10,7 @@ PYTHON ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-trainers test-kubernetes trainers tools act minio lint bench bench-quick lock clean
+.PHONY: help install demo test test-trainers test-kubernetes trainers tools act minio lint docs bench bench-quick lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -86,10 +86,10 @@ $(TOOLS)/kubernetes/.installed: $(CONTROL_PLANE)/go.mod $(CONTROL_PLANE)/go.sum.
 	touch "$$out/.installed"
 
 # Programs of others that the fakes, servers and exports of the tests are held against. Without them those tests are skipped, and say so.
-ENVIRONMENTS := prime-cli runpod vastai kubernetes-client skypilot dstack sam
+ENVIRONMENTS := prime-cli runpod vastai kubernetes-client skypilot dstack sam docs
 act_MODULE := github.com/nektos/act@v0.2.87
 minio_MODULE := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
-tools: act minio $(ENVIRONMENTS:%=$(TOOLS)/%/.installed) ## what some tests need besides .venv: clients of providers, SkyPilot, dstack, SAM, act, MinIO
+tools: act minio $(ENVIRONMENTS:%=$(TOOLS)/%/.installed) ## what some tests need besides .venv: clients of providers, SkyPilot, dstack, SAM, Zensical, act, MinIO
 
 act minio:
 	@command -v $@ >/dev/null || [ -x "$(HOME)/go/bin/$@" ] || { \
@@ -117,6 +117,10 @@ lint: install ## ruff (rules and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Links and anchors without a target end it.
+docs: install $(TOOLS)/docs/.installed ## build the site of the documentation into build/docs/site
+	$(BIN)/python -m docs.site.build --generator $(TOOLS)/docs/bin/zensical
+
 bench: install ## measure; slow, and no part of the tests
 	PYTHONPATH=. $(BIN)/python tests/benchmarks/run.py
 
@@ -142,6 +146,7 @@ lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(UV) requirements/skypilot.in -o requirements/skypilot.txt
 	$(UV) requirements/dstack.in -o requirements/dstack.txt
 	$(UV) requirements/sam.in -o requirements/sam.txt
+	$(UV) requirements/docs.in -o requirements/docs.txt
 	$(UV) requirements/trainers.in -o requirements/trainers.txt
 	$(UV) --no-deps requirements/trainers-rl.in -o requirements/trainers-rl.txt
 	rm -rf build/lock
