@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.environment import BACKGROUND
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.allowed import Allowed
@@ -53,7 +54,15 @@ Follow = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")
 ]
-
+Background = Annotated[
+    bool,
+    typer.Option(
+        "--background/--no-background",
+        envvar=BACKGROUND,
+        help="If no control plane is running, start one in the background; PRIME_TRAIN_BACKGROUND=no is the "
+        "same as --no-background.",
+    ),
+]
 
 AllowsFolder = Annotated[
     list[Path] | None,
@@ -83,7 +92,7 @@ def allowed_in(folders: Sequence[Path] | None, secret_files: Sequence[str] | Non
 @dataclass(frozen=True)
 class LaunchOptions:
     """What is printed of a launch, and whether anything is launched. `save`: the file to write the launched
-    config to.
+    config to; `background`: whether a control plane is started where none serves, before the launch.
     """
 
     dry_run: bool = False
@@ -91,6 +100,7 @@ class LaunchOptions:
     quiet: bool = False
     as_json: bool = False
     save: Path | None = None
+    background: bool = True
 
     def __post_init__(self) -> None:
         if self.follow and (self.as_json or self.quiet):
@@ -110,6 +120,13 @@ def launched(home: "Home", check: "Callable[[], Checked]", options: LaunchOption
         what = check()
         with redirect_stdout(sys.stderr):
             findings.print_findings(() if options.quiet else what.findings, what.sources)
+        if options.background and not options.dry_run and not options.follow:
+            serve_in_background(
+                home,
+                allowed_providers(what.spec.hardware),
+                quiet=options.quiet,
+                as_json=options.as_json,
+            )
         doubt = why_not_rented(home, what.spec)
         if doubt:
             typer.echo(f"warning: {doubt}; nothing is rented before", err=True)
@@ -121,6 +138,20 @@ def launched(home: "Home", check: "Callable[[], Checked]", options: LaunchOption
         return _shown(home, what, launch_checked(home, what), options)
     except InvalidConfig as error:
         return findings.print_refusal(error.findings, error.sources)
+
+
+def serve_in_background(
+    home: "Home", providers: Sequence[str], *, quiet: bool = False, as_json: bool = False
+) -> None:
+    """Start a control plane in the background if none serves the home, and say so. `providers`: those of the
+    run that needs it; empty: the default ones.
+    """
+    from prime_train.app.background import ensure_served
+    from prime_train.terminal.background import print_started
+
+    started = ensure_served(home)
+    if started is not None and not quiet:
+        print_started(home, started, providers=providers, quietly=as_json)
 
 
 def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> "list[ChosenSetting]":
