@@ -129,9 +129,9 @@ UV := build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(BIN)/python -m venv --clear build/lock
 	build/lock/bin/pip install --quiet --disable-pip-version-check uv
-	$(UV) pyproject.toml --extra agent --extra aws --extra server --extra s3 --extra prime --extra github --extra slack --extra wandb --extra charts --extra dev -o requirements/dev.txt
-	$(UV) pyproject.toml --extra agent --extra server --extra s3 --extra prime --extra github --extra slack -c requirements/dev.txt -o requirements/runtime.txt
-	$(UV) pyproject.toml --extra agent --extra server --extra s3 --extra prime --extra github --extra slack --extra wandb -c requirements/dev.txt -o requirements/watcher.txt
+	$(UV) pyproject.toml --extra github --extra slack --extra wandb --extra charts --extra dev -o requirements/dev.txt
+	$(UV) pyproject.toml --extra github --extra slack -c requirements/dev.txt -o requirements/runtime.txt
+	$(UV) pyproject.toml --extra github --extra slack --extra wandb -c requirements/dev.txt -o requirements/watcher.txt
 	$(UV) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 	$(UV) requirements/lambdas.in -c requirements/dev.txt -o lambdas/prime_lambdas/requirements.txt
 	$(UV) requirements/bench.in -o requirements/bench.txt

@@ -72,7 +72,8 @@ class _OwnFile(RotatingFileHandler):
             self._replace_output()
 
     def _replace_output(self) -> None:
-        assert self.stream is not None
+        if self.stream is None:  # closed by a library that has configured logging for itself
+            self.stream = self._open()
         for descriptor in (1, 2):
             os.dup2(self.stream.fileno(), descriptor)
 
