@@ -64,7 +64,7 @@ def ensure_served(home: Home, options: Sequence[str] = ()) -> Started | None:
     Raises UsageError if it cannot serve or another process holds the home and does not answer, and
     TemporaryError if it does not serve in time.
     """
-    if home.served.is_served:
+    if home.is_remote or (_holder(home) is not None and home.served.is_served):
         return None
     home.make()
     with _starting_alone(home):
@@ -94,11 +94,11 @@ def _is_served_by_now(home: Home) -> bool:
     """
     until_s, pause = time.monotonic() + OTHER_S_MAX, threading.Event()
     while True:
-        if home.served.is_served:
-            return True
         holder = _holder(home)
         if holder is None:
             return False
+        if home.served.is_served:
+            return True
         if time.monotonic() > until_s:
             what = f"{home.root} is served by {holder.named}, which does not answer"
             first = Call(Operation.DOWN) if holder.in_background else "end that process"
@@ -128,9 +128,9 @@ def _start(home: Home, options: Sequence[str]) -> Started:
             raise TemporaryError(
                 f"the control plane did not serve within {START_S_MAX:.0f} s and was ended; its log is {log}"
             )
-        now = home.serving()
-        if now is None or now.pid != process.pid:
-            # A full disk may keep it from writing where it serves; otherwise it is about to end.
+        holder = _holder(home)
+        if holder is None or holder.pid != process.pid:
+            # It is about to end, unless a full disk has kept it from writing its number.
             with suppress(subprocess.TimeoutExpired):
                 raise _not_started(process.wait(LEAVE_S_MAX), lines, log)
     except BaseException:

@@ -114,7 +114,7 @@ def _start(home: "Home", *, host: str, port: int | None, watching: bool, interva
     if started is not None:
         print_started(home, started)
         return
-    serving, holder = home.serving(), holder_of(home.lock_file)
+    serving, holder = home.last_serving(), holder_of(home.lock_file)
     is_other = serving is None or port is not None or serving.public_url != home.public_url(serving.url)
     if is_other and holder is not None:
         raise home.already_served(holder)
