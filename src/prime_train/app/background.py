@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,6 +188,22 @@ def _not_started(code: int, lines: Sequence[str], log: Path) -> UsageError:
     why = "\n".join(told).removeprefix(_ERROR) or f"its process ended with {code}, and its log is {log}"
     known = Exit(code) if code in {*Exit} - {Exit.OK} else Exit.EXTERNAL_FAILED
     return UsageError(f"no control plane could be started: {why}", code=known)
+
+
+def differing(home: Home, names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the variables that are set here, and otherwise or not at all in the process that serves
+    the home in the background; none if no process does, or its environment cannot be read.
+    """
+    holder = _holder(home)
+    if holder is None or not holder.in_background:
+        return ()
+    try:
+        theirs = psutil.Process(holder.pid or 0).environ()
+    except psutil.Error:
+        return ()
+    return tuple(
+        name for name in sorted(set(names)) if name in os.environ and os.environ[name] != theirs.get(name)
+    )
 
 
 def in_background(home: Home) -> Holder | None:

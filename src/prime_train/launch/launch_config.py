@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from prime_train.advice import Advice, Call, Operation
 from prime_train.app.home import Home
 from prime_train.checks.spec_rules import only_installs
 from prime_train.checks.validate import check_run_config
@@ -154,7 +155,11 @@ def launch_checked(home: Home, what: Checked) -> Run:
             "the "
             f"bucket here is {home.bucket_url}"
         )
-        raise UsageError(message, fix=f"export {BUCKET}={serving.bucket_url}")
+        fix = Advice(
+            f"export {BUCKET}={serving.bucket_url}; or end it, if it is in the background: ",
+            Call(Operation.DOWN),
+        )
+        raise UsageError(message, fix=fix)
     try:
         return launch(home, what.spec, what.plan, start=what.start, forecast=what.forecast, probe=what.probe)
     except Unfit as error:

@@ -283,6 +283,24 @@ def test_serve_in_the_background_does_nothing_twice_and_hides_no_other_wish(lapt
     assert laptop.pid == pid
 
 
+def test_values_that_were_set_after_its_start_are_missed_in_words(laptop: Laptop) -> None:
+    laptop.ok("serve", "--background", "--no-watch")
+    config = laptop.config(CONFIG + "secrets: [HF_TOKEN]\n")
+    tokens = {"HF_TOKEN": "hf_" + "a" * 34, "PRIME_TRAIN_PROVIDER": "local"}
+    done = laptop.run("run", config, **tokens)
+    assert done.returncode == 0
+    assert (
+        "without the values that are set here of HF_TOKEN, PRIME_TRAIN_PROVIDER; to start it anew"
+        in done.stderr
+    )
+    laptop.ok("down", "--yes")
+    again = laptop.run("run", config, **tokens)
+    assert STARTED in again.stdout
+    assert "without the values" not in again.stderr
+    log = (laptop.home / "serve.log").read_text()
+    assert tokens["HF_TOKEN"] not in done.stderr + again.stdout + again.stderr + log
+
+
 @pytest.mark.exhaustive
 def test_one_that_hangs_is_named_and_can_be_ended(laptop: Laptop) -> None:
     laptop.ok("serve", "--background", "--no-watch")

@@ -3,7 +3,7 @@ followed.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.environment import BACKGROUND
+from prime_train.configs import policy_place
+from prime_train.environment import BACKGROUND, PROVIDER, PUBLIC_URL
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.allowed import Allowed
-from prime_train.providers.kinds import allowed_providers
+from prime_train.providers.kinds import allowed_providers, credentials
 from prime_train.terminal.arguments import print_json
 from prime_train.text.invocations import worded
 
@@ -127,6 +128,7 @@ def launched(home: "Home", check: "Callable[[], Checked]", options: LaunchOption
                 quiet=options.quiet,
                 as_json=options.as_json,
             )
+            _warn_of_other_values(home, what.spec.secrets)
         doubt = why_not_rented(home, what.spec)
         if doubt:
             typer.echo(f"warning: {doubt}; nothing is rented before", err=True)
@@ -152,6 +154,22 @@ def serve_in_background(
     started = ensure_served(home)
     if started is not None and not quiet:
         print_started(home, started, providers=providers, quietly=as_json)
+
+
+def _warn_of_other_values(home: "Home", secrets: Iterable[str]) -> None:
+    """Say so if the control plane in the background has other values of what it needs for the run than this
+    terminal, because it was started before they were set.
+    """
+    from prime_train.app.background import differing
+
+    names = differing(home, {*secrets, *credentials(), PROVIDER, PUBLIC_URL, policy_place.VARIABLE})
+    if names:
+        typer.echo(
+            f"warning: the control plane in the background was started without the values that are set here "
+            f"of {', '.join(names)}; to start it anew with them: prime-train down --yes, then run again or "
+            "prime-train serve --background",
+            err=True,
+        )
 
 
 def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> "list[ChosenSetting]":
