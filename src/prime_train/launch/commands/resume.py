@@ -19,6 +19,7 @@ from prime_train.terminal.arguments import Quiet
 from prime_train.text.invocations import worded
 
 if TYPE_CHECKING:
+    from prime_train.app.home import Home
     from prime_train.runs.store import RunRecord
 
 
@@ -91,6 +92,9 @@ def resume(
         )
     except Unfit as error:
         return findings.print_refusal(error.findings, {})
+    except UsageError as error:
+        _refuse_unwatched(home, run, error)
+        raise
     if not quiet:
         _say(record, step)
     if background:
@@ -98,6 +102,19 @@ def resume(
     elif not quiet and not home.served.is_served:
         typer.echo(worded(UNSERVED))
     return Exit.OK
+
+
+def _refuse_unwatched(home: "Home", name: str, error: UsageError) -> None:
+    """Raise the error with another remedy if the run has not ended, and goes on as soon as a control plane
+    serves the home, as after a reboot of this machine.
+    """
+    from prime_train.app.embedded import UNSERVED
+    from prime_train.runs.lookup import find
+    from prime_train.runs.run import IllegalMove
+
+    is_illegal = isinstance(error.__cause__, IllegalMove)
+    if is_illegal and not home.served.is_served and not find(home.store(), name).run.is_over:
+        raise UsageError(str(error), fix=UNSERVED, code=error.code) from error
 
 
 def _say(record: "RunRecord", step: int | None) -> None:
