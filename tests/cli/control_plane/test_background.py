@@ -143,6 +143,16 @@ def test_down_asks_while_runs_are_active_and_says_what_becomes_of_them(laptop: L
     assert [pod.status.value for pod in pods.list()] == ["active"], "its machine trains on"
 
 
+def test_down_stops_the_runs_first_if_that_is_wanted(laptop: Laptop) -> None:
+    run_id = laptop.launched(LONG)
+    await_true("it has a checkpoint", lambda: saved(laptop, run_id))
+    done = laptop.run("down", "--stop-runs", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert laptop.state(run_id) == "stopped"
+    assert laptop.holder is None
+    assert Home.of(laptop.env).local_pods().list() == []
+
+
 def test_nothing_is_lost_when_the_control_plane_is_killed(laptop: Laptop) -> None:
     run_id = laptop.launched(LONG)
     await_true("it trains", lambda: laptop.state(run_id) == "training")

@@ -228,7 +228,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "down": (
         ("end the control plane of this machine", "prime-train down"),
-        ("in a script, also while runs train", "prime-train down --yes"),
+        ("after its runs have saved and stopped", "prime-train down --stop-runs"),
     ),
     "watch": (("check all runs once", "prime-train watch --once"),),
     "dashboard link": (("print a link to the pages of all runs", "prime-train dashboard"),),
