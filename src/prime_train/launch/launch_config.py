@@ -145,9 +145,7 @@ def launch_checked(home: Home, what: Checked) -> Run:
     process that serves this home uses another bucket or the checkpoint to start from has been deleted, and
     ExternalError if the store or the bucket fails.
     """
-    missing = missing_script(what.spec, what.plan.snapshot, what.file, what.sources.get(what.file, ""))
-    if missing is not None:
-        raise InvalidConfig((missing,), what.sources)
+    refuse_missing_script(what)
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:
         message = (
@@ -164,6 +162,13 @@ def launch_checked(home: Home, what: Checked) -> Run:
         return launch(home, what.spec, what.plan, start=what.start, forecast=what.forecast, probe=what.probe)
     except Unfit as error:
         raise InvalidConfig((*what.findings, *error.findings), what.sources) from error
+
+
+def refuse_missing_script(what: Checked) -> None:
+    """Raise InvalidConfig if the command starts a script that no machine can have."""
+    missing = missing_script(what.spec, what.plan.snapshot, what.file, what.sources.get(what.file, ""))
+    if missing is not None:
+        raise InvalidConfig((missing,), what.sources)
 
 
 _SCRIPT = re.compile(r"(?:\./)?[\w][\w./-]*\.(?:py|sh)")

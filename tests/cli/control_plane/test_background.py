@@ -210,6 +210,7 @@ def test_what_only_looks_starts_nothing(laptop: Laptop) -> None:
     laptop.ok("status")
     assert "prime-train serve --background" in laptop.ok("run", config, "--no-background")
     assert laptop.run("run", laptop.config("name: broken\n")).returncode == 1
+    assert laptop.run("run", "--usd", "1", "--", "python", "no-such-script.py").returncode == 1
     assert laptop.holder is None
     assert not (laptop.home / "serve.log").exists()
 

@@ -114,14 +114,23 @@ class LaunchOptions:
 def launched(home: "Home", check: "Callable[[], Checked]", options: LaunchOptions) -> Exit:
     """Check a config by calling `check`, launch it, and print what came of it."""
     from prime_train.checks.report import terminal as findings
-    from prime_train.launch.launch_config import InvalidConfig, launch_checked, save_config
+    from prime_train.launch.launch_config import (
+        InvalidConfig,
+        launch_checked,
+        refuse_missing_script,
+        save_config,
+    )
     from prime_train.launch.preconditions import why_not_rented
 
     try:
         what = check()
         with redirect_stdout(sys.stderr):
             findings.print_findings(() if options.quiet else what.findings, what.sources)
+        if options.save is not None:
+            save_config(what, options.save)
+            typer.echo("" if options.quiet else f"wrote {options.save}\n", err=True, nl=False)
         if options.background and not options.dry_run and not options.follow:
+            refuse_missing_script(what)
             serve_in_background(
                 home,
                 allowed_providers(what.spec.hardware),
@@ -132,9 +141,6 @@ def launched(home: "Home", check: "Callable[[], Checked]", options: LaunchOption
         doubt = why_not_rented(home, what.spec)
         if doubt:
             typer.echo(f"warning: {doubt}; nothing is rented before", err=True)
-        if options.save is not None:
-            save_config(what, options.save)
-            typer.echo("" if options.quiet else f"wrote {options.save}\n", err=True, nl=False)
         if options.dry_run:
             return _dry_run(home, what, as_json=options.as_json)
         return _shown(home, what, launch_checked(home, what), options)
