@@ -74,7 +74,7 @@ ORDER = (
     Package("aws", ("boto3", "botocore")),
     Package("images"),
     Package("interop", ("cryptography",)),
-    Package("app"),
+    Package("app", ("psutil",)),
     Package("client"),
     Package("demo", ("numpy",)),
     Package("rehearsal", ("psutil", "blake3", "inotify_simple")),

@@ -17,6 +17,7 @@ import psutil
 
 from prime_train.buckets.open import open_bucket
 from prime_train.buckets.port import Bucket
+from prime_train.environment import BACKGROUND
 from prime_train.providers.local.pods import LocalPods
 from prime_train.providers.local.provider import WHOLE_MACHINE
 from prime_train.runs.run import HistoryEvent, Run
@@ -266,6 +267,7 @@ def plane(
         "PRIME_TRAIN_HOME": str(home),
         "PYTHONPATH": str(CRASH),
         WHOLE_MACHINE: "1",
+        BACKGROUND: "no",
         **(settings or {}),
     }
     serve = [

@@ -291,6 +291,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     ),
     "Control plane": (
         Verb("serve", "prime_train.webhook.commands.serve:serve", "Run the control plane."),
+        Verb("down", "prime_train.webhook.commands.down:down", "End the control plane in the background."),
         Verb("watch", "prime_train.watch.commands.group:watch", "Run an additional watcher."),
         Verb(
             "dashboard",

@@ -226,7 +226,14 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("rent one machine, and see whether all works", "prime-train drill runpod"),
         ("a spot machine, for two dollars at most", "prime-train drill prime --spot --usd-max 2"),
     ),
-    "serve": (("run the control plane on this machine", "prime-train serve"),),
+    "serve": (
+        ("run the control plane on this machine", "prime-train serve"),
+        ("the same in the background, until prime-train down", "prime-train serve --background"),
+    ),
+    "down": (
+        ("end the control plane of this machine", "prime-train down"),
+        ("after its runs have saved and stopped", "prime-train down --stop-runs"),
+    ),
     "watch": (("check all runs once", "prime-train watch --once"),),
     "dashboard link": (("print a link to the pages of all runs", "prime-train dashboard"),),
     "dashboard revoke": (
