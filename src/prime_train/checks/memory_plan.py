@@ -8,7 +8,10 @@ from functools import lru_cache
 
 from prime_train.checks.plans.areal_plan import model_of_areal, plan_of_areal
 from prime_train.checks.plans.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
+from prime_train.checks.plans.prime_rl_sft_plan import model_of_sft, plan_of_sft
+from prime_train.checks.plans.torchtitan_plan import model_of_torchtitan, plan_of_torchtitan
 from prime_train.checks.plans.trainer_plan import model_of_trainer, plan_of_trainer
+from prime_train.checks.plans.verl_plan import model_of_verl, plan_of_verl
 from prime_train.estimate.job import JobDescription
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
@@ -17,10 +20,7 @@ from prime_train.trainers.prime_rl.conventions import KIND
 from prime_train.trainers.prime_rl.rules.lengths import train_environments
 from prime_train.trainers.prime_rl.rules.schema import Same
 from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
-
-STEPS_MAX = 10**9
-_STEPS = {"hf": "max_steps", "areal": "total_train_steps"}
-"""The setting that ends a training after a number of steps, by format."""
+from prime_train.trainers.settings.of_subject import training_of
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,9 @@ _PLANNERS: dict[str, _Planner] = {
     KIND: _Planner(model_of_prime_rl, plan_of_prime_rl),
     "areal": _Planner(model_of_areal, plan_of_areal),
     "hf": _Planner(model_of_trainer, plan_of_trainer),
+    "prime_rl_sft": _Planner(model_of_sft, plan_of_sft),
+    "torchtitan": _Planner(model_of_torchtitan, plan_of_torchtitan),
+    "verl": _Planner(model_of_verl, plan_of_verl),
 }
 
 
@@ -55,12 +58,9 @@ def plan_of(subject: Subject, model: Model | None = None) -> JobDescription | No
 
 def steps_of(subject: Subject) -> int | None:
     """Return the number of steps that the trainer's own settings say; None if they do not."""
-    steps = (
-        subject.trainer.number(_STEPS[subject.format])
-        if subject.trainer is not None and subject.format in _STEPS
-        else None
-    )
-    return int(steps) if steps is not None and 1 <= steps <= STEPS_MAX and steps == int(steps) else None
+    # A run of prime-rl has its steps in the spec.
+    training = training_of(subject) if subject.format != KIND else None
+    return training.steps.value if training is not None else None
 
 
 def environments_of(subject: Subject) -> str:

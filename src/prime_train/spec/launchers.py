@@ -2,10 +2,10 @@
 working tree they need.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 
-from prime_train.spec.config_format import flags_of, spelling_of, words
+from prime_train.spec.config_format import flags_of, spelling_of, variables, words
 from prime_train.spec.tree import Path
 
 _PROCESSES = {
@@ -19,17 +19,29 @@ _PROCESSES = {
 """The flag of each program that says how many processes it starts on this machine."""
 _MACHINES = frozenset(("nnodes", "num_machines", "num_nodes"))
 """Flags with which the number of processes may be that of several machines."""
-_TAKE_CONFIG = {"axolotl": ("train",), "llamafactory-cli": ("train",), "lmf": ("train",)}
+_BY_VARIABLE = {"swift": "NPROC_PER_NODE", "llamafactory-cli": "NPROC_PER_NODE", "lmf": "NPROC_PER_NODE"}
+"""Programs that read the number of processes from a variable."""
+_TAKE_CONFIG = {
+    "axolotl": ("train",),
+    "llamafactory-cli": ("train",),
+    "lmf": ("train",),
+}
 """Programs that take the file of settings after one of these actions."""
 _TAKE_CONFIG_MODULES = ("axolotl.cli.train", "llamafactory.cli")
 _SUFFIXES = (".yaml", ".yml", ".json")
+_CONFIG_FLAGS = ("config", "config_file", "job.config_file")
+_TOML = ".toml"
 
 
-def processes_of(command: str) -> int | None:
+def processes_of(command: str, environment: Mapping[str, str] | None = None) -> int | None:
     """Return the number of processes that the command starts on its machine; None if it does not say, or if
-    they are spread over several machines.
+    they are spread over several machines. `environment`: the variables that it is started with.
     """
     for name, rest in _programs(command):
+        if name in _BY_VARIABLE:
+            text = (environment or {}).get(_BY_VARIABLE[name], "")
+            text = variables(command).get(_BY_VARIABLE[name], text)
+            return int(text) if text.isdecimal() and len(text) < 6 else None
         if name in _PROCESSES:
             given = dict(flags_of(_up_to_script(rest)))
             text = given.get(_PROCESSES[name], "")
@@ -57,12 +69,32 @@ def config_named(command: str) -> str | None:
     """Return the settings file that the command names for the trainer, or None. The file of the program that
     starts it is another one.
     """
-    own = (
-        value
-        for name, value in flags_of(trainer_part(command))
-        if name in ("config", "config_file") and value
-    )
-    return config_taken(command) or next(own, None)
+    own = (value for name, value in flags_of(trainer_part(command)) if name in _CONFIG_FLAGS and value)
+    return config_taken(command) or next(own, None) or _taken_by_script(command)
+
+
+def launcher_config(command: str) -> str | None:
+    """Return the settings file of the program that starts the trainer, such as accelerate's; None if the
+    command names none.
+    """
+    for name, rest in _programs(command):
+        if name in _PROCESSES:
+            given = flags_of(_up_to_script(rest))
+            return next((value for flag, value in given if flag == "config_file" and value), None)
+    return None
+
+
+def _taken_by_script(command: str) -> str | None:
+    """Return the settings file that the command gives to a script without a flag: `train.py FILE`, as
+    LLaMA-Factory's own script takes it, or `sft @ FILE`, as prime-rl does.
+    """
+    split = trainer_part(command)
+    for at, word in enumerate(split):
+        if word.startswith("@") and (name := word[1:] or "".join(split[at + 1 : at + 2])).endswith(_TOML):
+            return name
+    after = next((at + 1 for at, word in enumerate(split) if word.endswith(".py")), None)
+    given = split[after : after + 1] if after is not None else ()
+    return next((name for name in given if name.endswith((*_SUFFIXES, _TOML))), None)
 
 
 def config_taken(command: str) -> str | None:

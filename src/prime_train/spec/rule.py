@@ -78,12 +78,25 @@ class Subject:
     """The texts of the scripts that the command starts, as far as they are in the working tree on this
     machine.
     """
+    named: tuple[tuple[str, Document], ...] = field(default=(), repr=False)
+    """The files of settings beside the trainer's own that the command, or the trainer's own file, names and
+    that are in the working tree, by the names used for them: those of accelerate and DeepSpeed.
+    """
+    from_script: str = ""
+    """The command that the shell script of `spec.trainer.command` starts the training with; empty if the
+    command is no script, or the script is not here.
+    """
     run_secrets: tuple[str, ...] = DEFAULT
     """Names and globs of the environment variables that the control plane passes to runs."""
     now_s: int | None = None
     """The time of the check in seconds, for rules that depend on it; None if not given."""
     upstream: "Upstream | None" = None
     """The refusals of prime-rl's own validators for `trainer`, if they were run."""
+
+    @property
+    def command(self) -> str:
+        """The command that starts the training, with the launcher and its flags; empty without a spec."""
+        return self.from_script or (self.spec.trainer.command if self.spec is not None else "")
 
     @property
     def is_by_flags(self) -> bool:

@@ -36,7 +36,7 @@ def plan_of_prime_rl(subject: Subject, model: Model) -> JobDescription | None:
     utilization = settings.number("inference.vllm.gpu_memory_utilization")
     return JobDescription(
         model,
-        _training(settings, seq_len),
+        training_with(settings, seq_len),
         max(1, train // max(1, settings.integer(f"{_NODE}.dp_replicate") or 1)),
         _serving(settings, seq_len),
         serve_gpus=min(infer, max(1, tensor_parallel)),
@@ -53,7 +53,8 @@ def _sensible(settings: ReceivedConfig, train: int, seq_len: int) -> bool:
     return within and 1 <= train <= GPUS_MAX and 1 <= seq_len <= NUMBER_MAX
 
 
-def _training(settings: ReceivedConfig, seq_len: int) -> Training:
+def training_with(settings: ReceivedConfig, seq_len: int) -> Training:
+    """Return how prime-rl's trainer trains with these settings."""
     lora, width = (
         settings.has(f"{_NODE}.lora"),
         2.0 if settings.text(f"{_NODE}.optimization_dtype") == "bfloat16" else 4.0,
