@@ -36,7 +36,7 @@ from prime_train.spec.merge import merged, nested, with_nulls
 from prime_train.spec.reader import Config, TrainerConfigFile, read_config, read_trainer_config
 from prime_train.spec.rule import Document, Subject
 from prime_train.spec.run_secrets import listed
-from prime_train.spec.shell_scripts import script_named, training_command
+from prime_train.spec.shell_scripts import ScriptCommand, script_named, training_command
 from prime_train.spec.spec import HardwareSpec
 from prime_train.spec.tree import Mapping as Tree
 from prime_train.spec.tree import Scalar, find, place_of
@@ -268,8 +268,8 @@ def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
     # The files here may be of another version than a ref that is checked out, so only the command itself is
     # checked then.
     is_here = spec.trainer.code.ref is None
-    from_script = _from_script(spec.trainer.command, tree) if is_here else ""
-    command = from_script or spec.trainer.command
+    started = _by_script(spec.trainer.command, tree) if is_here else None
+    command = started.text if started is not None else spec.trainer.command
     own = (
         _trainers_own(spec, command, root, file, tree) if is_here else _by_command(spec, command, root, file)
     )
@@ -288,7 +288,7 @@ def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
         scripts=there.scripts,
         sources=tuple(sources.items()),
         named=_named_by_settings(command, own.root, tree) if is_here else (),
-        from_script=from_script,
+        started=started,
         run_secrets=tuple(run_secrets),
         now_s=int(time.time()),
     )
@@ -334,16 +334,15 @@ class _TrainersOwn:
     format: ConfigFormat = ""
 
 
-def _from_script(command: str, tree: WorkingTree) -> str:
-    """Return the command that the shell script of a command starts the training with; empty if the command is
-    no script of the working tree.
+def _by_script(command: str, tree: WorkingTree) -> ScriptCommand | None:
+    """Return the command with which the shell script of a command starts the training; None if the command
+    is no script of the working tree.
     """
     script = script_named(command)
     path = tree.find(script[0], inside=True) if script is not None else None
     if script is None or path is None:
-        return ""
-    found = training_command(_script_text(path), script[1])
-    return found.text if found is not None else ""
+        return None
+    return training_command(_script_text(path), script[1])
 
 
 def _named_by_settings(command: str, own: Tree | None, tree: WorkingTree) -> tuple[tuple[str, Document], ...]:

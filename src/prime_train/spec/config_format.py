@@ -322,7 +322,8 @@ def _is_of_trainer(keys: set[str]) -> bool:
         and len(keys & _LLAMA_FACTORY) >= _LLAMA_FACTORY_MIN
     ):
         return True
-    return "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF
+    names = {"output_dir", "model_name_or_path"}
+    return bool(keys & names) and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF
 
 
 def is_spec(root: Mapping) -> bool:

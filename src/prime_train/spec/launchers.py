@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 
 from prime_train.spec.config_format import flags_of, spelling_of, variables, words
+from prime_train.spec.shell_scripts import script_named
 from prime_train.spec.tree import Path
 
 _PROCESSES = {
@@ -117,12 +118,12 @@ def named_files(command: str, setup: Sequence[str]) -> Iterator[tuple[Path, str]
     """Yield the files of the working tree that a run's command and its set-up need, with the path of the
     setting that names them.
     """
-    yield from ((("trainer", "command"), name) for name in _script_and_config(command) if _is_within(name))
+    yield from ((("trainer", "command"), name) for name in _script_and_config(command) if is_within(name))
     for at, line in enumerate(setup):
         split = words(line)
         if "install" in split and is_plain(line):
             options = (name for option, name in pairwise(split) if option in ("-r", "--requirement"))
-            yield from ((("setup", at), name) for name in options if _is_within(name))
+            yield from ((("setup", at), name) for name in options if is_within(name))
 
 
 def is_plain(command: str) -> bool:
@@ -137,13 +138,19 @@ def _script_and_config(command: str) -> Iterator[str]:
     if not is_plain(command):
         return
     yield from islice((word for word in words(command) if word.endswith(".py")), 1)
-    named = config_named(command)
-    # Without a suffix it is the name of a config that a library knows, such as torchtitan's llama3_8b.
-    if named is not None and "." in named:
-        yield named
+    script = script_named(command)
+    if script is not None:
+        yield script[0]
+    for named in (launcher_config(command), config_named(command)):
+        # Without a suffix it is the name of a config that a library knows, such as torchtitan's llama3_8b.
+        if named is not None and "." in named:
+            yield named
+    given = (value for name, value in flags_of(words(command)) if name == "deepspeed")
+    yield from (value for value in given if value.endswith(_SUFFIXES))
 
 
-def _is_within(name: str) -> bool:
+def is_within(name: str) -> bool:
+    """Return whether a name is that of a file in the working tree, as far as its form shows."""
     return (
         not name.startswith(("/", "~"))
         and ".." not in name.split("/")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from prime_train.spec.access_run_secrets import DEFAULT
 from prime_train.spec.config_format import ConfigFormat
 from prime_train.spec.finding import Severity
+from prime_train.spec.shell_scripts import ScriptCommand
 from prime_train.spec.tree import Mapping, Node, Path, Scalar, Value, find
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ class Subject:
     """The files of settings beside the trainer's own that the command, or the trainer's own file, names and
     that are in the working tree, by the names used for them: those of accelerate and DeepSpeed.
     """
-    from_script: str = ""
-    """The command that the shell script of `spec.trainer.command` starts the training with; empty if the
-    command is no script, or the script is not here.
+    started: ScriptCommand | None = None
+    """The command with which the shell script of `spec.trainer.command` starts the training; None if the command
+    is no script, or the script is not here.
     """
     run_secrets: tuple[str, ...] = DEFAULT
     """Names and globs of the environment variables that the control plane passes to runs."""
@@ -96,7 +97,9 @@ class Subject:
     @property
     def command(self) -> str:
         """The command that starts the training, with the launcher and its flags; empty without a spec."""
-        return self.from_script or (self.spec.trainer.command if self.spec is not None else "")
+        if self.started is not None:
+            return self.started.text
+        return self.spec.trainer.command if self.spec is not None else ""
 
     @property
     def is_by_flags(self) -> bool:

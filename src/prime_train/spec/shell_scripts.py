@@ -29,12 +29,18 @@ _USED = re.compile(
 )
 
 
+_ARGUMENTS = re.compile(r"\$\{?[@*]")
+
+
 @dataclass(frozen=True)
 class ScriptCommand:
-    """A command in a script. `text` is one line, with variables set before it; `line` counts from 1."""
+    """A command in a script. `text` is one line, with variables set before it; `line` counts from 1.
+    `hands_on`: it gets the script's own arguments, too.
+    """
 
     text: str
     line: int
+    hands_on: bool = False
 
 
 def script_named(command: str) -> tuple[str, tuple[str, ...]] | None:
@@ -61,6 +67,7 @@ def training_command(text: str, arguments: Sequence[str] = ()) -> ScriptCommand 
     variables: dict[str, str] = {str(at): word for at, word in enumerate(arguments, 1)}
     variables["@"] = variables["*"] = shlex.join(arguments)
     exported: dict[str, str] = {}
+    hands_on = _ARGUMENTS.search(_uncommented(text)) is not None
     found: list[ScriptCommand] = []
     for line, statement in _statements(text):
         if (array := _ARRAY.fullmatch(statement)) is not None:
@@ -75,7 +82,7 @@ def training_command(text: str, arguments: Sequence[str] = ()) -> ScriptCommand 
             if statement.startswith("export"):
                 exported[given[1]] = variables[given[1]]
         elif (filled := _started(_filled(statement, variables))) is not None:
-            found.append(ScriptCommand(_with_exports(filled, exported), line))
+            found.append(ScriptCommand(_with_exports(filled, exported), line, hands_on))
     return max(found, key=lambda one: len(_words(one.text)), default=None)
 
 
@@ -101,13 +108,26 @@ def _started(statement: str) -> str | None:
 
 def _words(text: str) -> list[str]:
     try:
-        return shlex.split(text, comments=True)
+        return shlex.split(_uncommented(text))
     except ValueError:
         return []
 
 
 def _uncommented(text: str) -> str:
-    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
+    """Return the text without its comments, which begin with a # at the start of a word."""
+    kept, quote, before, is_comment = [], "", " ", False
+    for letter in text:
+        if is_comment:
+            is_comment = letter != "\n"
+        elif quote:
+            quote = "" if letter == quote and before != "\\" else quote
+        elif letter in "'\"" and before != "\\":
+            quote = letter
+        else:
+            is_comment = letter == "#" and before.isspace()
+        kept.append("" if is_comment else letter)
+        before = letter
+    return "".join(kept)
 
 
 def _filled(text: str, variables: Mapping[str, str]) -> str:

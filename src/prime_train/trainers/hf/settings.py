@@ -304,6 +304,8 @@ def _by_deepspeed(file: Document, path: tuple[str, ...]) -> Spread:
         for part in ("optimizer", "param")
     )
     sharding = _BY_STAGE.get(str(int(stage)) if stage is not None else "0", Sharding.NONE)
+    if sharding is Sharding.NONE and file.value("bf16", "enabled") not in (None, False):
+        sharding = Sharding.ZERO1  # its optimizer for bfloat16 shards the states even in stage 0
     if weights != "none" and sharding is Sharding.ZERO3:
         return Spread(sharding, Offloaded.ALL, by_name=False)
     return Spread(sharding, Offloaded.OPTIMIZER if states != "none" else Offloaded.NOTHING, by_name=False)

@@ -51,7 +51,7 @@ def settings(subject: Subject) -> TrainingSettings | None:
             read.switch("checkpoint.enable", "checkpoint.enable_checkpoint", default=False),
             Setting(every.value, every.path, every.place),
             kept=read.maybe("checkpoint.keep_latest_k"),
-            folder=read.text("checkpoint.folder", default="checkpoint"),
+            folder=_folder(read),
         ),
         processes=_processes(subject),
         steps=read.maybe("training.steps"),
@@ -93,6 +93,12 @@ def _method(read: Reader) -> Setting[Method]:
 def _sharding(read: Reader) -> Sharding:
     shard = read.integer("parallelism.data_parallel_shard_degree", default=-1, least=-1).value
     return Sharding.NONE if shard in (0, 1) else Sharding.FSDP2
+
+
+def _folder(read: Reader) -> Setting[str]:
+    folder = read.text("checkpoint.folder", default="checkpoint")
+    above = read.text("job.dump_folder", default="./outputs")
+    return Setting(f"{above.value}/{folder.value}", above.path or folder.path, above.place or folder.place)
 
 
 def _processes(subject: Subject) -> Setting[int | None]:
