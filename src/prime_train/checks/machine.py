@@ -11,6 +11,7 @@ from prime_train.spec.launchers import spelling_of_processes
 from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.text.nearest import nearest
 from prime_train.trainers.registry import TRAINERS
+from prime_train.trainers.settings.launched import machines as launched_on
 from prime_train.trainers.settings.launched import processes
 from prime_train.trainers.settings.of_subject import training_of
 
@@ -24,6 +25,10 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 RULES = Rules(TOPIC, requires="spec")
+
+
+def _config_file(subject: Subject) -> str:
+    return subject.config.file if subject.config is not None else ""
 
 
 def _visible(subject: Subject) -> int | None:
@@ -103,7 +108,11 @@ def too_many_workers(subject: Subject) -> Iterator[Violation]:
     visible = _visible(subject)
     if started.value is not None and not started.is_default and started.value > spec.hardware.count:
         place = started.place
-        where = f" ({place.file}:{place.line})" if place is not None and place.file else ""
+        where = (
+            f" ({place.file}:{place.line})"
+            if place is not None and place.file not in ("", _config_file(subject))
+            else ""
+        )
         message = (
             f"the command starts {started.value} processes{where} on {spec.hardware.count} GPUs; NCCL allows "
             "only one process per GPU"
@@ -125,6 +134,21 @@ def too_many_workers(subject: Subject) -> Iterator[Violation]:
             message,
             f"set trainer.workers to {spec.hardware.count}, or rent more GPUs",
         )
+
+
+@RULES.error(
+    "HW109",
+    "processes on several machines",
+    why="A run has one machine: the processes of the others are waited for until a time limit, and then it "
+    "fails.",
+    fix="start all processes on one machine",
+)
+def several_machines(subject: Subject) -> Iterator[Violation]:
+    training = training_of(subject)
+    machines = training.machines if training is not None and training.machines.value else launched_on(subject)
+    if machines.value is not None and machines.value > 1:
+        message = f"the command is for {machines.value} machines, and a run has one"
+        yield Violation(("trainer", "command"), message, word="nnodes")
 
 
 @RULES.note(

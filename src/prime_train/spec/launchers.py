@@ -26,6 +26,7 @@ _TAKE_CONFIG = {
     "axolotl": ("train",),
     "llamafactory-cli": ("train",),
     "lmf": ("train",),
+    "swift": ("sft", "pt", "rlhf"),
 }
 """Programs that take the file of settings after one of these actions."""
 _TAKE_CONFIG_MODULES = ("axolotl.cli.train", "llamafactory.cli")
@@ -48,6 +49,16 @@ def processes_of(command: str, environment: Mapping[str, str] | None = None) -> 
             text = given.get(_PROCESSES[name], "")
             several = [given[flag] for flag in _MACHINES if given.get(flag, "1") != "1"]
             return int(text) if text.isdecimal() and len(text) < 6 and not several else None
+    return None
+
+
+def machines_of(command: str) -> int | None:
+    """Return the number of machines that the command starts processes on; None if it does not say."""
+    for name, rest in _programs(command):
+        if name in _PROCESSES:
+            given = dict(flags_of(_up_to_script(rest)))
+            counts = (given[flag] for flag in sorted(_MACHINES) if flag in given)
+            return next((int(text) for text in counts if text.isdecimal() and len(text) < 6), None)
     return None
 
 

@@ -24,14 +24,16 @@ def model_of_prime_rl(subject: Subject) -> str:
 
 
 def plan_of_prime_rl(subject: Subject, model: Model) -> JobDescription | None:
-    """Return the plan; None if the config is for several machines, or its numbers make no sense."""
+    """Return the plan; None if its numbers make no sense."""
     settings = settings_of(subject)
-    if settings is None or not settings.is_one_node:
+    if settings is None or not (settings.is_one_node or _nodes(settings)):
         return None
-    train, seq_len = settings.train_gpus, settings.integer("trainer.model.seq_len")
+    train, seq_len = _nodes(settings) or settings.train_gpus, settings.integer("trainer.model.seq_len")
     if train is None or seq_len is None or not _sensible(settings, train, seq_len):
         return None
     infer = max(0, settings.infer_gpus or 0)
+    if _nodes(settings) and (settings.integer("deployment.num_infer_nodes") or 0) > 0:
+        infer = settings.integer("deployment.gpus_per_node") or 0
     tensor_parallel = settings.integer("inference.vllm.tensor_parallel_size") or 1
     utilization = settings.number("inference.vllm.gpu_memory_utilization")
     return JobDescription(
@@ -44,6 +46,14 @@ def plan_of_prime_rl(subject: Subject, model: Model) -> JobDescription | None:
         together=settings.is_on_one_gpu,
         batch_tokens=max(0, settings.integer("orchestrator.batch_size") or 0) * seq_len,
     )
+
+
+def _nodes(settings: ReceivedConfig) -> int | None:
+    """Return the trainer's GPUs on several machines; None if the config is for one."""
+    if settings.value("deployment.type") != "multi_node":
+        return None
+    nodes, each = (settings.integer(f"deployment.{name}") for name in ("num_train_nodes", "gpus_per_node"))
+    return nodes * each if nodes is not None and each is not None and nodes >= 1 and each >= 1 else None
 
 
 def _sensible(settings: ReceivedConfig, train: int, seq_len: int) -> bool:

@@ -176,13 +176,7 @@ def _training(
         )
     training = Training(
         method=trained,
-        seq_len=max(
-            1,
-            -(
-                -tokens.value
-                // (settings.integer("context_parallel_size") or settings.integer("cp_size") or 1)
-            ),
-        ),
+        seq_len=max(1, -(-tokens.value // _split(settings))),
         micro_batch=size.value,
         weight_bytes=weights,
         gradient_bytes=gradients,
@@ -230,6 +224,12 @@ def _training(
         logits=Logits.FUSED,
         optimizer_offloaded=offloaded,
     )
+
+
+def _split(settings: TrainerSettings) -> int:
+    """Return the GPUs that one sequence is divided over."""
+    names = ("context_parallel_size", "cp_size", "sequence_parallel_size")
+    return next((size for name in names if (size := settings.integer(name)) is not None), 1)
 
 
 def _method(settings: TrainerSettings, model: Model) -> tuple[Method, int]:
@@ -291,7 +291,7 @@ def _widths(
     if settings.program is AXOLOTL:
         return (4.0, 4.0, adam) if spread.sharding is not Sharding.NONE or not is_half else half
     if settings.program is SWIFT:
-        return half if is_half or not settings.is_set("torch_dtype") else (4.0, 4.0, adam)
+        return half if settings.text("torch_dtype") != "float32" else (4.0, 4.0, adam)
     if settings.program in (LLAMA_FACTORY, LLAMA_FACTORY_1):
         return (
             half

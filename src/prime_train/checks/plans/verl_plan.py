@@ -42,7 +42,7 @@ def plan_of_verl(subject: Subject, model: Model) -> JobDescription | None:
     if given is None or subject.trainer is None:
         return None
     read, is_supervised = Reader(subject.trainer), is_sft(subject)
-    gpus = given.processes.value or _rented(subject)
+    gpus = (given.processes.value or _rented(subject)) * (given.machines.value or 1)
     if not 1 <= gpus <= GPUS_MAX:
         return None
     assumed: list[str] = []

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from prime_train.estimate.memory.training_setup import Sharding
-from prime_train.spec.config_format import flags, words
+from prime_train.spec.config_format import flags, variables, words
 from prime_train.spec.launchers import config_taken, launcher_config
 from prime_train.spec.rule import Document, Subject
 from prime_train.spec.tree import Listing, Scalar, Value, plain
@@ -214,6 +214,8 @@ class TrainerSettings:
         if fsdp is not None:
             return fsdp
         named = launcher_config(self.command) or ""
+        if not named and self.program is SWIFT and "NPROC_PER_NODE" not in variables(self.command):
+            return Spread(None, by_name=False)  # one process divides the layers over all GPUs that it sees
         if self.program is LLAMA_FACTORY_1 or not named:
             return Spread(Sharding.NONE, by_name=False)
         return self._by_file(named)

@@ -70,6 +70,8 @@ class TrainingSettings:
     saving: Saving
     processes: Setting[int | None] = Setting(None)
     """Processes of the trainer on its machine; None if nothing says how many."""
+    machines: Setting[int | None] = Setting(None)
+    """Machines that the processes are on, where the trainer's own settings, or the launcher's, say so."""
     steps: Setting[int | None] = Setting(None)
     epochs: Setting[float | None] = Setting(None)
     resume: Setting[str] = Setting("")

@@ -68,6 +68,7 @@ def settings(subject: Subject) -> TrainingSettings | None:
             folder=read.text("trainer.default_local_dir"),
         ),
         processes=_processes(subject, read, is_supervised=is_supervised),
+        machines=read.maybe("trainer.nnodes"),
         steps=read.maybe("trainer.total_training_steps"),
         epochs=read.number("trainer.total_epochs"),
         resume=read.text("trainer.resume_from_path", "trainer.resume_mode", default="auto"),
