@@ -29,6 +29,8 @@ _USED = re.compile(
 )
 
 
+_MANY = re.compile(r'"\$(?:@|\{@\}|\{\w+\[@\]\})"')
+"""What stands for several words even in double quotes: all arguments, or an array."""
 _ARGUMENTS = re.compile(r"\$\{?[@*]")
 
 
@@ -132,6 +134,7 @@ def _uncommented(text: str) -> str:
 
 def _filled(text: str, variables: Mapping[str, str]) -> str:
     """Return the text with the variables that are known; in single quotes, as in any shell, none is."""
+    text = _MANY.sub(lambda used: used[0][1:-1], text)
     for _ in range(DEPTH_MAX):
         filled = "".join(
             part if part.startswith("'") else _USED.sub(lambda used: _value(used, variables), part)
