@@ -36,10 +36,11 @@ from prime_train.spec.merge import merged, nested, with_nulls
 from prime_train.spec.reader import Config, TrainerConfigFile, read_config, read_trainer_config
 from prime_train.spec.rule import Document, Subject
 from prime_train.spec.run_secrets import listed
+from prime_train.spec.shell_scripts import SUFFIXES as SCRIPTS
 from prime_train.spec.shell_scripts import ScriptCommand, script_named, training_command
 from prime_train.spec.spec import HardwareSpec
 from prime_train.spec.tree import Mapping as Tree
-from prime_train.spec.tree import Scalar, find, place_of
+from prime_train.spec.tree import Scalar, SourcePosition, find, place_of
 from prime_train.text.explained_errors import is_debugging
 from prime_train.trainers.conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
 from prime_train.trainers.registry import TRAINERS
@@ -145,6 +146,8 @@ def _load(file: Path, by_name: bool, run_secrets: Sequence[str], *, debug: bool)
             if config_format and parsed.root is not None and (by_name or is_complete(parsed.root)):
                 return _of_trainer_alone(parsed, config_format)
             return _of_unknown(parsed, by_name)
+        if file.suffix in SCRIPTS:
+            return _of_script_alone(file)
         config = read_config(file)
         config_format = format_of_yaml(config.root) if config.root is not None else ""
         if config_format:
@@ -182,6 +185,22 @@ def _of_trainer_alone(parsed: TrainerConfigFile, config_format: ConfigFormat) ->
     named = _named_by_settings("", root, WorkingTree(parsed.file, "."))
     subject = Subject(trainer=trainer, format=config_format, files=_resumed(parsed.file, root), named=named)
     return LoadedConfig(parsed.file, subject, parsed.findings, sources)
+
+
+def _of_script_alone(file: Path) -> LoadedConfig:
+    """Return the settings of the training that a shell script starts."""
+    name, text = str(file), _script_text(file)
+    started = training_command(text)
+    if started is None:
+        message = "this script starts no training that is known: write the command of a run in a config"
+        note = Finding("PT009", message, name, severity=Severity.NOTE)
+        return LoadedConfig(name, None, (note,), {name: text})
+    config_format = format_of_command(started.text, "command")
+    root = changes(started.text, config_format, SourcePosition(started.line)) if config_format else None
+    named = _named_by_settings(started.text, root, WorkingTree(name, "."))
+    trainer = Document(name, root, text) if root is not None else None
+    subject = Subject(trainer=trainer, format=config_format, named=named, started=started)
+    return LoadedConfig(name, subject, (), {name: text})
 
 
 def _resumed(file: str, root: Tree) -> frozenset[str]:

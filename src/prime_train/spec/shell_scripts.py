@@ -15,6 +15,7 @@ LINES_MAX = 2000
 COMMAND_CHARS_MAX = 20_000
 DEPTH_MAX = 8
 """How deep variables that name others are followed."""
+SUFFIXES = (".sh", ".slurm", ".sbatch")
 _SHELLS = ("bash", "sh", "zsh")
 _PROGRAMS = re.compile(
     r"(?:python[\d.]*|torchrun|accelerate|deepspeed|swift|megatron|llamafactory-cli|lmf|axolotl|trl|uv|poetry)"
@@ -57,7 +58,7 @@ def script_named(command: str) -> tuple[str, tuple[str, ...]] | None:
         words = words[1:]
     if words and PurePosixPath(words[0]).name in _SHELLS:
         words = [word for at, word in enumerate(words) if at > 0 and (at > 1 or not word.startswith("-"))]
-    if not words or not words[0].endswith((".sh", ".slurm", ".sbatch")) or {"&&", ";", "|"} & set(words):
+    if not words or not words[0].endswith(SUFFIXES) or {"&&", ";", "|"} & set(words):
         return None
     return words[0], tuple(words[1:])
 

@@ -119,7 +119,7 @@ def test_the_shape_of_a_model_nobody_knows_is_requested_at_the_hub_only_on_deman
     [
         (("memory",), "no config and no model was given"),
         (("memory", "nope.yaml"), "cannot be read as a config"),
-        (("memory", "--model", "gpt2"), "is unknown"),
+        (("memory", "--model", "mystery-model"), "is unknown"),
         (("memory", "--model", "7B", "--gpu", "H100"), "does not contain the memory of a GPU"),
         (("cost", "rl.toml", "--usd-per-hour", "5"), "contains no machine"),
         (("cost", "run.yaml", "--usd-per-hour", "5", "--tokens", "many"), "is not a number of tokens"),

@@ -135,7 +135,8 @@ def _gpus(subject: Subject, settings: TrainerSettings) -> int:
     """
     spec = subject.spec
     if spec is None:
-        return math.prod(degrees) if (degrees := _degrees(settings)) is not None else 1
+        by_degrees = math.prod(degrees) if (degrees := _degrees(settings)) is not None else 1
+        return processes(subject).value or by_degrees
     return processes(subject).value or (spec.hardware.count if spec.hardware.gpus else 1)
 
 
