@@ -21,7 +21,15 @@ PROMPT, ANSWER = 512, 256
 SAVE_STEPS = 500
 _PAIRED = frozenset(("dpo", "rm", "reward", "orpo", "simpo", "ipo", "cpo"))
 """Kinds of training whose samples are pairs of answers."""
-_LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "block_size", "seq_len", "seq_length")
+_LENGTHS = (
+    "max_length",
+    "max_seq_length",
+    "max_seq_len",
+    "model_max_length",
+    "block_size",
+    "seq_len",
+    "seq_length",
+)
 _WEIGHTS_ONLY = "save_only_model"
 
 
