@@ -2,7 +2,9 @@
 shell scripts, and variables.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -75,12 +77,17 @@ ACCELERATE = "distributed_type: FSDP\nfsdp_config: {fsdp_version: 2}\nnum_machin
 
 
 def given(
-    folder: Path, command: str, kind: str = "command", *, count: int = 4, more: str = "", **files: str
+    folder: Path,
+    command: str,
+    kind: str = "command",
+    files: Mapping[str, str] = MappingProxyType({}),
+    *,
+    count: int = 4,
+    more: str = "",
 ) -> Path:
-    """Write a run with this command, and files by their names with a double underscore for the dot."""
+    """Write a run with this command, and files by their names."""
     for name, text in files.items():
-        path = folder / name.replace("__", ".").replace("_in_", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = folder / name
         path.write_text(text)
     (folder / "run.yaml").write_text(
         f"name: x\ntrainer:\n  kind: {kind}\n  command: '{command}'\n  code: {{folder: {folder}}}\n"
@@ -120,7 +127,7 @@ def view(run: Path) -> TrainingSettings:
         (
             "-m torchtitan.train --job.config_file t.toml",
             "torchtitan",
-            {"t__toml": TITAN},
+            {"t.toml": TITAN},
             "Llama-3-8B",
             4096,
             2,
@@ -128,7 +135,7 @@ def view(run: Path) -> TrainingSettings:
         (
             "-m torchtitan.train --job.config-file=t.toml --training.seq-len 512",
             "torchtitan",
-            {"t__toml": TITAN},
+            {"t.toml": TITAN},
             "Llama-3-8B",
             512,
             2,
@@ -138,17 +145,17 @@ def view(run: Path) -> TrainingSettings:
         (
             "bash go.sh",
             "verl",
-            {"go__sh": f"MODEL=a\n{VERL} data.max_prompt_length=1024 $@\n"},
+            {"go.sh": f"MODEL=a\n{VERL} data.max_prompt_length=1024 $@\n"},
             "Qwen3-4B",
             1536,
             2,
         ),
-        ("uv run sft @ sft.toml", "command", {"sft__toml": SFT}, "Qwen3-0.6B", 1024, 2),
-        ("uv run sft @sft.toml --data.seq-len 2048", "command", {"sft__toml": SFT}, "Qwen3-0.6B", 2048, 2),
-        ("axolotl train ax.yml", "hf", {"ax__yml": AXOLOTL}, "Qwen3-1.7B", 2048, 2),
-        ("accelerate launch -m axolotl.cli.train ax.yml", "hf", {"ax__yml": AXOLOTL}, "Qwen3-1.7B", 2048, 2),
-        ("llamafactory-cli train lf.yaml cutoff_len=512", "hf", {"lf__yaml": FACTORY}, "Qwen3-1.7B", 512, 8),
-        ("python src/train.py lf.yaml", "command", {"lf__yaml": FACTORY}, "Qwen3-1.7B", 1024, 8),
+        ("uv run sft @ sft.toml", "command", {"sft.toml": SFT}, "Qwen3-0.6B", 1024, 2),
+        ("uv run sft @sft.toml --data.seq-len 2048", "command", {"sft.toml": SFT}, "Qwen3-0.6B", 2048, 2),
+        ("axolotl train ax.yml", "hf", {"ax.yml": AXOLOTL}, "Qwen3-1.7B", 2048, 2),
+        ("accelerate launch -m axolotl.cli.train ax.yml", "hf", {"ax.yml": AXOLOTL}, "Qwen3-1.7B", 2048, 2),
+        ("llamafactory-cli train lf.yaml cutoff_len=512", "hf", {"lf.yaml": FACTORY}, "Qwen3-1.7B", 512, 8),
+        ("python src/train.py lf.yaml", "command", {"lf.yaml": FACTORY}, "Qwen3-1.7B", 1024, 8),
         ("swift sft --model Qwen/Qwen3-8B --max_length 4096", "hf", {}, "Qwen3-8B", 4096, 1),
         (
             "trl sft --model_name_or_path Qwen/Qwen3-8B --max_length 4096 --per_device_train_batch_size 3",
@@ -163,7 +170,7 @@ def view(run: Path) -> TrainingSettings:
 def test_a_run_is_described_alike_whatever_carries_its_settings(
     tmp_path: Path, command: str, kind: str, files: dict[str, str], model: str, tokens: int, batch: int
 ) -> None:
-    run = given(tmp_path, command, kind, **files)
+    run = given(tmp_path, command, kind, files)
     training, plan = view(run), plan_of(subject_of(run))
     assert (training.seq_len.value, training.micro_batch.value) == (tokens, batch)
     assert plan is not None
@@ -171,7 +178,7 @@ def test_a_run_is_described_alike_whatever_carries_its_settings(
 
 
 def test_each_value_says_where_it_is_written(tmp_path: Path) -> None:
-    run = given(tmp_path, "uv run sft @ sft.toml --data.seq-len 2048", sft__toml=SFT)
+    run = given(tmp_path, "uv run sft @ sft.toml --data.seq-len 2048", files={"sft.toml": SFT})
     training = view(run)
     assert training.model.place is not None
     assert (Path(training.model.place.file).name, training.model.place.line) == ("sft.toml", 5)
@@ -203,7 +210,7 @@ def test_each_value_says_where_it_is_written(tmp_path: Path) -> None:
 def test_the_number_of_processes_comes_from_the_launcher_its_file_or_a_variable(
     tmp_path: Path, command: str, environment: str, processes: int
 ) -> None:
-    run = given(tmp_path, command, "hf", more=environment, acc__yaml=ACCELERATE)
+    run = given(tmp_path, command, "hf", more=environment, files={"acc.yaml": ACCELERATE})
     assert view(run).processes.value == processes
     assert ("HW103" in codes(run)) == (processes > 4)
 
@@ -212,7 +219,7 @@ def test_a_file_of_deepspeed_or_accelerate_says_how_a_model_is_spread_whatever_i
     tmp_path: Path,
 ) -> None:
     by_name = given(
-        tmp_path, "llamafactory-cli train lf.yaml", "hf", lf__yaml=f"{FACTORY}deepspeed: a.json\n"
+        tmp_path, "llamafactory-cli train lf.yaml", "hf", files={"lf.yaml": f"{FACTORY}deepspeed: a.json\n"}
     )
     assert view(by_name).sharding.value is None
     (tmp_path / "a.json").write_text(ZERO3)
@@ -224,7 +231,7 @@ def test_a_file_of_deepspeed_or_accelerate_says_how_a_model_is_spread_whatever_i
         "accelerate launch --config_file b.yaml t.py --model_name_or_path a/b-1B --save_steps 5 "
         "--output_dir o --learning_rate 1",
         "command",
-        b__yaml=ACCELERATE,
+        files={"b.yaml": ACCELERATE},
     )
     sharding = view(run).sharding.value
     assert sharding is not None
@@ -240,65 +247,65 @@ VERL_SCRIPT = f'set -x\n{VERL} \\\n    trainer.save_freq=20 "$@"\n'
 @pytest.mark.parametrize(
     ("code", "command", "kind", "files", "changes"),
     [
-        ("TR466", "bash go.sh", "verl", {"go__sh": VERL_SCRIPT}, ("save_freq=20", "save_freq=-1")),
-        ("TR466", "uv run sft @ s.toml", "command", {"s__toml": SFT}, ("interval = 50\n", "")),
-        ("TR466", "uv run sft @ s.toml", "command", {"s__toml": SFT}, ("[ckpt]\ninterval = 50\n", "")),
-        ("TR467", "uv run sft @ s.toml", "command", {"s__toml": SFT}, ("interval = 50", "interval = 500")),
+        ("TR466", "bash go.sh", "verl", {"go.sh": VERL_SCRIPT}, ("save_freq=20", "save_freq=-1")),
+        ("TR466", "uv run sft @ s.toml", "command", {"s.toml": SFT}, ("interval = 50\n", "")),
+        ("TR466", "uv run sft @ s.toml", "command", {"s.toml": SFT}, ("[ckpt]\ninterval = 50\n", "")),
+        ("TR467", "uv run sft @ s.toml", "command", {"s.toml": SFT}, ("interval = 50", "interval = 500")),
         (
             "TR467",
             "-m torchtitan.train --job.config_file t.toml --parallelism.tensor_parallel_degree 1",
             "torchtitan",
-            {"t__toml": TITAN},
+            {"t.toml": TITAN},
             ("interval = 100", "interval = 5000"),
         ),
-        ("TR469", "bash go.sh", "verl", {"go__sh": VERL_SCRIPT}, ('"$@"', "")),
+        ("TR469", "bash go.sh", "verl", {"go.sh": VERL_SCRIPT}, ('"$@"', "")),
         (
             "TR475",
             "bash go.sh",
             "verl",
-            {"go__sh": VERL_SCRIPT},
+            {"go.sh": VERL_SCRIPT},
             ("mini_batch_size=32", "mini_batch_size=128"),
         ),
         (
             "TR475",
             "bash go.sh",
             "verl",
-            {"go__sh": VERL_SCRIPT},
+            {"go.sh": VERL_SCRIPT},
             ("train_batch_size=64", "train_batch_size=63"),
         ),
-        ("TR476", "bash go.sh", "verl", {"go__sh": VERL_SCRIPT}, ("parallel_size=2", "parallel_size=3")),
-        ("HW103", "bash go.sh", "verl", {"go__sh": VERL_SCRIPT}, ("per_node=4", "per_node=8")),
+        ("TR476", "bash go.sh", "verl", {"go.sh": VERL_SCRIPT}, ("parallel_size=2", "parallel_size=3")),
+        ("HW103", "bash go.sh", "verl", {"go.sh": VERL_SCRIPT}, ("per_node=4", "per_node=8")),
         (
             "HW109",
             "bash go.sh",
             "verl",
-            {"go__sh": VERL_SCRIPT},
+            {"go.sh": VERL_SCRIPT},
             ("save_freq=20", "save_freq=20 trainer.nnodes=2"),
         ),
-        ("ME207", "bash go.sh", "verl", {"go__sh": VERL_SCRIPT}, ("Qwen3-4B", "Qwen2.5-72B")),
+        ("ME209", "bash go.sh", "verl", {"go.sh": VERL_SCRIPT}, ("Qwen3-4B", "Qwen2.5-72B")),
         (
             "TR421",
             "axolotl train a.yml",
             "hf",
-            {"a__yml": AXOLOTL},
+            {"a.yml": AXOLOTL},
             ("save_steps: 100", 'save_strategy: "no"'),
         ),
-        ("TR471", "axolotl train a.yml", "hf", {"a__yml": AXOLOTL}, ("micro_batch_size: 2\n", "")),
-        ("TR471", "axolotl train a.yml", "hf", {"a__yml": AXOLOTL}, ("num_epochs: 1", "load_in_4bit: true")),
-        ("TR471", "axolotl train a.yml", "hf", {"a__yml": AXOLOTL}, ("num_epochs: 1", "adapter: qlora")),
-        ("TR471", "axolotl train a.yml", "hf", {"a__yml": AXOLOTL}, ("num_epochs: 1", "saves_per_epoch: 1")),
+        ("TR471", "axolotl train a.yml", "hf", {"a.yml": AXOLOTL}, ("micro_batch_size: 2\n", "")),
+        ("TR471", "axolotl train a.yml", "hf", {"a.yml": AXOLOTL}, ("num_epochs: 1", "load_in_4bit: true")),
+        ("TR471", "axolotl train a.yml", "hf", {"a.yml": AXOLOTL}, ("num_epochs: 1", "adapter: qlora")),
+        ("TR471", "axolotl train a.yml", "hf", {"a.yml": AXOLOTL}, ("num_epochs: 1", "saves_per_epoch: 1")),
         (
             "TR472",
             "llamafactory-cli train l.yaml",
             "hf",
-            {"l__yaml": f"{FACTORY}quantization_bit: 4\n"},
+            {"l.yaml": f"{FACTORY}quantization_bit: 4\n"},
             ("type: lora", "type: full"),
         ),
         (
             "TR470",
             "llamafactory-cli train l.yaml",
             "hf",
-            {"l__yaml": f"{FACTORY}deepspeed: ds.json\n", "ds__json": ZERO3},
+            {"l.yaml": f"{FACTORY}deepspeed: ds.json\n", "ds.json": ZERO3},
             ("deepspeed: ds.json", "deepspeed: other.json"),
         ),
     ],
@@ -306,28 +313,32 @@ VERL_SCRIPT = f'set -x\n{VERL} \\\n    trainer.save_freq=20 "$@"\n'
 def test_the_smallest_mistake_in_what_a_command_names_is_found(
     tmp_path: Path, code: str, command: str, kind: str, files: dict[str, str], changes: tuple[str, str]
 ) -> None:
-    run = given(tmp_path, command, kind, **files)
+    run = given(tmp_path, command, kind, files)
     (tmp_path / "src").mkdir(exist_ok=True)
     assert code not in codes(run)
     assert not [one for one in found(run) if one.severity.value == "error"]
     changed = {name: text.replace(*changes) for name, text in files.items()}
     assert changed != files
-    assert code in codes(given(tmp_path, command, kind, **changed))
+    assert code in codes(given(tmp_path, command, kind, changed))
 
 
 def test_degrees_of_parallelism_must_be_those_of_the_processes(tmp_path: Path) -> None:
     command = "torchrun --nproc_per_node {} -m torchtitan.train --job.config_file t.toml"
-    assert "TR478" not in codes(given(tmp_path, command.format(4), t__toml=TITAN))
-    assert "TR478" in codes(given(tmp_path, command.format(3), t__toml=TITAN))
+    assert "TR478" not in codes(given(tmp_path, command.format(4), files={"t.toml": TITAN}))
+    assert "TR478" in codes(given(tmp_path, command.format(3), files={"t.toml": TITAN}))
     fixed = TITAN.replace("[parallelism]", "[parallelism]\ndata_parallel_shard_degree = 4")
-    assert "TR478" in codes(given(tmp_path, command.format(4), t__toml=fixed))
+    assert "TR478" in codes(given(tmp_path, command.format(4), files={"t.toml": fixed}))
 
 
 def test_checkpoints_outside_of_the_watched_folder_are_reported_for_each_trainer(tmp_path: Path) -> None:
     more = "checkpoints: {folder: outputs, pattern: 'step_{step}'}\n"
-    run = given(tmp_path, "uv run sft @ s.toml", s__toml=f"output_dir = 'outputs'\n{SFT}", more=more)
+    run = given(
+        tmp_path, "uv run sft @ s.toml", files={"s.toml": f"output_dir = 'outputs'\n{SFT}"}, more=more
+    )
     assert "TR468" not in codes(run)
-    run = given(tmp_path, "uv run sft @ s.toml", s__toml=f"output_dir = '/data/me'\n{SFT}", more=more)
+    run = given(
+        tmp_path, "uv run sft @ s.toml", files={"s.toml": f"output_dir = '/data/me'\n{SFT}"}, more=more
+    )
     assert "TR468" in codes(run)
 
 
@@ -347,8 +358,10 @@ def test_gpus_that_the_machine_does_not_have_cannot_be_visible(tmp_path: Path) -
 def test_deepspeed_and_fsdp_exclude_each_other(tmp_path: Path) -> None:
     command = "accelerate launch t.py --output_dir {{checkpoints}} --save_steps 10 --save_strategy steps {}"
     both = command.format("--deepspeed ds.json --fsdp full_shard")
-    assert "TR474" in codes(given(tmp_path, both, ds__json=ZERO3))
-    assert "TR474" not in codes(given(tmp_path, command.format("--deepspeed ds.json"), ds__json=ZERO3))
+    assert "TR474" in codes(given(tmp_path, both, files={"ds.json": ZERO3}))
+    assert "TR474" not in codes(
+        given(tmp_path, command.format("--deepspeed ds.json"), files={"ds.json": ZERO3})
+    )
 
 
 def test_a_missing_file_is_found_whoever_takes_it(tmp_path: Path) -> None:
@@ -360,7 +373,7 @@ def test_a_missing_file_is_found_whoever_takes_it(tmp_path: Path) -> None:
         "torchrun -m torchtitan.train --job.config_file gone.toml",
         "python t.py gone.yaml",
     ):
-        run = given(tmp_path, command, t__py="")
+        run = given(tmp_path, command, files={"t.py": ""})
         assert {"PT034", "PT041"} & codes(run), command
         assert any("gone" in one.message for one in found(run)), command
 

@@ -79,7 +79,7 @@ def nothing_saved(subject: Subject) -> Iterator[Violation]:
     fix="save every tenth of the steps",
 )
 def after_the_end(subject: Subject) -> Iterator[Violation]:
-    training = training_of(subject) if subject.format not in ("hf", "prime_rl", "trm") else None
+    training = training_of(subject) if subject.format not in _OWN_RULES else None
     if training is None or not training.saving.is_on.value:
         return
     last = training.steps.value or (subject.spec.trainer.steps if subject.spec is not None else None)
@@ -132,9 +132,10 @@ def dropped(subject: Subject) -> Iterator[Violation]:
     if spec is None or subject.started is None or subject.started.hands_on:
         return
     named = script_named(spec.trainer.command)
-    if named is not None and (spec.trainer.resume or TRAINERS[spec.trainer.kind].names_folder):
-        message = f"{named[0]} does not hand its arguments on to the training that it starts"
-        yield Violation(("trainer", "command"), message, word=named[0])
+    if spec.trainer.resume or TRAINERS[spec.trainer.kind].names_folder:
+        script = named[0] if named is not None else "the script in the command"
+        message = f"{script} does not hand its arguments on to the training that it starts"
+        yield Violation(("trainer", "command"), message, word=named[0] if named is not None else "")
 
 
 @RULES.warning(
@@ -160,7 +161,7 @@ def missing_settings(subject: Subject) -> Iterator[Violation]:
 
 
 @RULES.error(
-    "ME207",
+    "ME209",
     "a model whose weights, gradients and optimizer do not fit their GPUs",
     why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the "
     "download were paid for.",

@@ -37,7 +37,7 @@ from prime_train.spec.reader import Config, TrainerConfigFile, read_config, read
 from prime_train.spec.rule import Document, Subject
 from prime_train.spec.run_secrets import listed
 from prime_train.spec.shell_scripts import SUFFIXES as SCRIPTS
-from prime_train.spec.shell_scripts import ScriptCommand, script_named, training_command
+from prime_train.spec.shell_scripts import ScriptCommand, inline_script, script_named, training_command
 from prime_train.spec.spec import HardwareSpec
 from prime_train.spec.tree import Mapping as Tree
 from prime_train.spec.tree import Scalar, SourcePosition, find, place_of
@@ -354,9 +354,12 @@ class _TrainersOwn:
 
 
 def _by_script(command: str, tree: WorkingTree) -> ScriptCommand | None:
-    """Return the command with which the shell script of a command starts the training; None if the command
-    is no script of the working tree.
+    """Return the command with which a shell script starts the training: one of the working tree, or one in the
+    command itself. None if the command is neither.
     """
+    inline = inline_script(command)
+    if inline is not None:
+        return training_command(inline)
     script = script_named(command)
     path = tree.find(script[0], inside=True) if script is not None else None
     if script is None or path is None:

@@ -148,7 +148,7 @@ def is_plain(command: str) -> bool:
 def _script_and_config(command: str) -> Iterator[str]:
     if not is_plain(command):
         return
-    yield from islice((word for word in words(command) if word.endswith(".py")), 1)
+    yield from islice((word for word in words(command) if word.endswith(".py") and " " not in word), 1)
     script = script_named(command)
     if script is not None:
         yield script[0]

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-LINES_MAX = 2000
+CHARS_MAX = 40_000
+"""Characters of a script that are read."""
 COMMAND_CHARS_MAX = 20_000
-DEPTH_MAX = 8
-"""How deep variables that name others are followed."""
+USES_MAX = 400
+"""Variables in one part of a statement that are filled in."""
 SUFFIXES = (".sh", ".slurm", ".sbatch")
 _SHELLS = ("bash", "sh", "zsh")
 _PROGRAMS = re.compile(
@@ -54,7 +55,7 @@ def script_named(command: str) -> tuple[str, tuple[str, ...]] | None:
         words = shlex.split(command)
     except ValueError:
         return None
-    while words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0], re.DOTALL):
+    while words and _is_variable(words[0]):
         words = words[1:]
     if words and PurePosixPath(words[0]).name in _SHELLS:
         words = [word for at, word in enumerate(words) if at > 0 and (at > 1 or not word.startswith("-"))]
@@ -63,10 +64,30 @@ def script_named(command: str) -> tuple[str, tuple[str, ...]] | None:
     return words[0], tuple(words[1:])
 
 
+def inline_script(command: str) -> str | None:
+    """Return the script that the command itself contains, as `bash -c '...'` does; None if it does not."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    at = next(
+        (at for at, word in enumerate(words) if word not in _BEFORE and not _is_variable(word)), len(words)
+    )
+    rest = words[at:]
+    if len(rest) < 3 or PurePosixPath(rest[0]).name not in _SHELLS or not re.fullmatch(r"-\w*c", rest[1]):
+        return None
+    return rest[2]
+
+
+def _is_variable(word: str) -> bool:
+    return re.match(r"[A-Za-z_]\w*=", word) is not None
+
+
 def training_command(text: str, arguments: Sequence[str] = ()) -> ScriptCommand | None:
     """Return the command of the script that has the most settings; None if it starts no program that is known
-    to train, or has more than `LINES_MAX` lines.
+    to train in its first `CHARS_MAX` characters.
     """
+    text = text[:CHARS_MAX]
     variables: dict[str, str] = {str(at): word for at, word in enumerate(arguments, 1)}
     variables["@"] = variables["*"] = shlex.join(arguments)
     exported: dict[str, str] = {}
@@ -76,12 +97,13 @@ def training_command(text: str, arguments: Sequence[str] = ()) -> ScriptCommand 
         if (array := _ARRAY.fullmatch(statement)) is not None:
             held = _uncommented(array[2])
             before = variables.get(array[1], "") if "+=(" in statement else ""
-            variables[array[1]] = f"{before} {_filled(held, variables)}".strip()
+            variables[array[1]] = f"{before} {_filled(held, variables)}".strip()[:COMMAND_CHARS_MAX]
         elif (given := _ASSIGNED.fullmatch(statement)) is not None and len(_words(given[3])) <= 1:
             value = _filled(given[3], variables)
             own = _words(value)
             value = own[0] if len(own) == 1 else value
-            variables[given[1]] = variables.get(given[1], "") + value if given[2] else value
+            before = variables.get(given[1], "") if given[2] else ""
+            variables[given[1]] = (before + value)[:COMMAND_CHARS_MAX]
             if statement.startswith("export"):
                 exported[given[1]] = variables[given[1]]
         elif (filled := _started(_filled(statement, variables))) is not None:
@@ -98,13 +120,11 @@ def _started(statement: str) -> str | None:
     """Return the part of a statement from the program on that may train; None if there is none."""
     words = _words(statement)
     at = 0
-    while at < len(words) and (
-        words[at] in _BEFORE or re.match(r"[A-Za-z_]\w*=", words[at]) or words[at].startswith("-")
-    ):
+    while at < len(words) and (words[at] in _BEFORE or _is_variable(words[at]) or words[at].startswith("-")):
         at += 1
     if at == len(words) or not _PROGRAMS.fullmatch(PurePosixPath(words[at]).name):
         return None
-    variables = [word for word in words[:at] if re.match(r"[A-Za-z_]\w*=", word)]
+    variables = [word for word in words[:at] if _is_variable(word)]
     ends = [end for end, word in enumerate(words) if word in ("|", "&&", ";", "&", "2>&1", ">")]
     return shlex.join((*variables, *words[at : min(ends, default=len(words))]))[:COMMAND_CHARS_MAX]
 
@@ -136,15 +156,13 @@ def _uncommented(text: str) -> str:
 def _filled(text: str, variables: Mapping[str, str]) -> str:
     """Return the text with the variables that are known; in single quotes, as in any shell, none is."""
     text = _MANY.sub(lambda used: used[0][1:-1], text)
-    for _ in range(DEPTH_MAX):
-        filled = "".join(
-            part if part.startswith("'") else _USED.sub(lambda used: _value(used, variables), part)
-            for part in _outside_quotes(text)
-        )[: 4 * COMMAND_CHARS_MAX]
-        if filled == text:
-            break
-        text = filled
-    return text
+    parts = (
+        part
+        if part.startswith("'")
+        else _USED.sub(lambda used: _value(used, variables), part, count=USES_MAX)
+        for part in _outside_quotes(text)
+    )
+    return "".join(parts)[: 4 * COMMAND_CHARS_MAX]
 
 
 def _outside_quotes(text: str) -> Iterator[str]:
@@ -172,7 +190,8 @@ def _value(used: re.Match[str], variables: Mapping[str, str]) -> str:
     if default is None:
         return used[0]
     own = _words(default) if default[:1] in ("'", '"') else []
-    return own[0] if len(own) == 1 else default
+    # A default may name other variables, and these have defaults without further ones.
+    return _filled(own[0] if len(own) == 1 else default, variables)
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
@@ -181,7 +200,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
     """
     held, start, skipped = "", 0, 0
     lines = text.split("\n")
-    for at, line in enumerate(lines[:LINES_MAX], 1):
+    for at, line in enumerate(lines, 1):
         stripped = line.strip()
         if not held:
             if stripped.startswith("#") or not stripped:
@@ -201,9 +220,9 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         held = f"{held}\n{line}" if _is_open(held) else f"{held} {stripped}" if held else stripped
         if held.rstrip().endswith("\\"):
             held = held.rstrip()[:-1]
-            if at < len(lines):
+            if at < len(lines) and len(held) < COMMAND_CHARS_MAX:
                 continue
-        if _is_open(held) and at < min(len(lines), LINES_MAX):
+        if at < len(lines) and len(held) < COMMAND_CHARS_MAX and _is_open(held):
             continue
         yield start, held.strip()
         held = ""
