@@ -31,7 +31,7 @@ from prime_train.spec.config_format import (
     looks_like_config,
 )
 from prime_train.spec.finding import Finding, Severity
-from prime_train.spec.launchers import config_named, config_taken, launcher_config, named_files
+from prime_train.spec.launchers import config_named, config_taken, hydra_config, launcher_config, named_files
 from prime_train.spec.merge import merged, nested, with_nulls
 from prime_train.spec.reader import Config, TrainerConfigFile, read_config, read_trainer_config
 from prime_train.spec.rule import Document, Subject
@@ -392,7 +392,7 @@ def _trainers_own(spec: "RunSpec", command: str, root: Tree, file: str, tree: Wo
             return _TrainersOwn(read)
         combined = with_nulls(reduce(merged, (*roots, *own.settings)), row.null)
         return _TrainersOwn(read, combined, cast("ConfigFormat", spec.trainer.kind))
-    name = config_named(command)
+    name = config_named(command) or hydra_config(command)
     read = _read_files(tree, [name]) if name is not None else {}
     written = read[name].root if name is not None and name in read else None
     if name is None or written is None:

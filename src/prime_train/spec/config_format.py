@@ -31,8 +31,9 @@ _TORCHTITAN = frozenset(("model", "training"))
 _TORCHTITAN_BESIDE = frozenset(
     ("job", "optimizer", "parallelism", "checkpoint", "activation_checkpoint", "lr_scheduler", "metrics")
 )
+_RL = "actor_rollout_ref"
 _VERL = frozenset(("data", "trainer"))
-_VERL_BESIDE = frozenset(("actor_rollout_ref", "algorithm", "critic"))
+_VERL_BESIDE = frozenset((_RL, "algorithm", "critic"))
 _PRIME_RL = frozenset(
     ("trainer", "orchestrator", "inference", "deployment", "weight_broadcast", "rollout_transport")
 )
@@ -275,7 +276,7 @@ def format_of_yaml(root: Mapping) -> ConfigFormat:
         return "areal"
     if keys >= _TRM:
         return "trm"
-    if keys >= _VERL and keys & _VERL_BESIDE:
+    if _RL in keys or (keys >= _VERL and keys & _VERL_BESIDE):
         return "verl"
     return "hf" if _is_of_trainer(keys) else ""
 

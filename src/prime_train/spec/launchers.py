@@ -2,6 +2,7 @@
 working tree they need.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 
@@ -33,6 +34,8 @@ _TAKE_CONFIG_MODULES = ("axolotl.cli.train", "llamafactory.cli")
 _SUFFIXES = (".yaml", ".yml", ".json")
 _CONFIG_FLAGS = ("config", "config_file", "job.config_file")
 _TOML = ".toml"
+_HERE = re.compile(r"^(?:\$\(pwd\)|\$\{?PWD\}?|\.)/")
+"""What stands for the working tree at the start of a path."""
 
 
 def processes_of(command: str, environment: Mapping[str, str] | None = None) -> int | None:
@@ -83,6 +86,18 @@ def config_named(command: str) -> str | None:
     """
     own = (value for name, value in flags_of(trainer_part(command)) if name in _CONFIG_FLAGS and value)
     return config_taken(command) or next(own, None) or _taken_by_script(command)
+
+
+def hydra_config(command: str) -> str | None:
+    """Return the path of the config that the command names for hydra, from the working tree; None if it names
+    none. Without a folder it is one of the program's own.
+    """
+    given = dict(flags_of(trainer_part(command)))
+    name, folder = given.get("config_name", ""), given.get("config_path") or given.get("config_dir", "")
+    if not name or not folder:
+        return None
+    path = f"{_HERE.sub('', folder).rstrip('/')}/{name}"
+    return path if path.endswith(_SUFFIXES) else f"{path}.yaml"
 
 
 def launcher_config(command: str) -> str | None:
