@@ -15,6 +15,7 @@ from prime_train.configs.loader import load_configs
 from prime_train.spec.finding import Finding
 from prime_train.spec.rule import Subject
 from prime_train.trainers.hf import programs
+from prime_train.trainers.prime_rl import sft_rules
 from prime_train.trainers.settings.of_subject import training_of
 from prime_train.trainers.settings.view import TrainingSettings
 from prime_train.trainers.torchtitan import rules as torchtitan_rules
@@ -308,6 +309,27 @@ VERL_SCRIPT = f'set -x\n{VERL} \\\n    trainer.save_freq=20 "$@"\n'
             {"l.yaml": f"{FACTORY}deepspeed: ds.json\n", "ds.json": ZERO3},
             ("deepspeed: ds.json", "deepspeed: other.json"),
         ),
+        (
+            "TR479",
+            "uv run sft @ s.toml",
+            "command",
+            {"s.toml": SFT},
+            ("micro_batch_size = 2", "micro_batch_size = 3"),
+        ),
+        (
+            "HW109",
+            "uv run sft @ s.toml",
+            "command",
+            {"s.toml": SFT},
+            ("[data]", "[deployment]\ntype = 'multi_node'\n[data]"),
+        ),
+        (
+            "HW103",
+            "uv run sft @ s.toml",
+            "command",
+            {"s.toml": SFT},
+            ("[data]", "[deployment]\nnum_train_gpus = 8\n[data]"),
+        ),
     ],
 )
 def test_the_smallest_mistake_in_what_a_command_names_is_found(
@@ -380,5 +402,5 @@ def test_a_missing_file_is_found_whoever_takes_it(tmp_path: Path) -> None:
 
 def test_every_rule_here_is_fired_by_a_test_above() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
-    modules = (carriers, programs, torchtitan_rules, verl_rules)
+    modules = (carriers, programs, sft_rules, torchtitan_rules, verl_rules)
     assert not [rule.code for module in modules for rule in module.RULES if f'"{rule.code}"' not in text]

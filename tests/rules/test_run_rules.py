@@ -16,6 +16,7 @@ from prime_train.spec.finding import Finding
 from prime_train.trainers.areal import shared_gpu as areal_shared_gpu
 from prime_train.trainers.areal import timeouts as areal_timeouts
 from prime_train.trainers.hf import programs as hf_programs
+from prime_train.trainers.prime_rl import sft_rules
 from prime_train.trainers.torchtitan import rules as torchtitan_rules
 from prime_train.trainers.verl import rules as verl_rules
 from tests.rules.spec_mistakes import BROKEN
@@ -27,6 +28,7 @@ OF_OTHER_TESTS = (
     *hf_programs.RULES,
     *kernels.RULES,
     *known_failures.RULES,
+    *sft_rules.RULES,
     *torchtitan_rules.RULES,
     *verl_rules.RULES,
     *volumes.RULES,

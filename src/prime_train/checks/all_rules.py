@@ -20,6 +20,7 @@ _MODULES = {
     "checks.machine": _MACHINES,
     "checks.gpu_memory": _MACHINES,
     "trainers.prime_rl.rules.all_rules": "prime_rl",
+    "trainers.prime_rl.sft_rules": "prime_rl_sft",
     "trainers.areal.rules": "areal",
     "trainers.areal.shared_gpu": "areal",
     "trainers.areal.timeouts": "areal",

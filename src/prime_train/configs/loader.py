@@ -413,7 +413,10 @@ def _trainers_own(spec: "RunSpec", command: str, root: Tree, file: str, tree: Wo
 
 def _by_command(spec: "RunSpec", command: str, root: Tree, file: str) -> _TrainersOwn:
     """Return the settings in the command alone, if it says whose they are."""
-    config_format = format_of_command(command, spec.trainer.kind)
+    # A script may start something else besides, whose arguments are no settings of the trainer.
+    is_script = command != spec.trainer.command
+    kind = "command" if is_script and spec.trainer.kind in _COMES_WITH_FILES else spec.trainer.kind
+    config_format = format_of_command(command, kind)
     given = _settings_of(spec, command, config_format, root, file) if config_format else None
     return _TrainersOwn({}, given, config_format)
 

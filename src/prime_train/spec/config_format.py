@@ -299,6 +299,8 @@ def format_of_command(command: str, kind: str = "") -> ConfigFormat:
     )
     if by_module:
         return by_module
+    if any(name.startswith(f"{_RL}.") for name, _ in settings(command)):
+        return "verl"
     if "sft" in named and any(word.startswith("@") for word in split):
         return "prime_rl_sft"
     if kind not in _MAY_BE_HF:

@@ -119,14 +119,18 @@ def _with_exports(command: str, exported: Mapping[str, str]) -> str:
 def _started(statement: str) -> str | None:
     """Return the part of a statement from the program on that may train; None if there is none."""
     words = _words(statement)
-    at = 0
-    while at < len(words) and (words[at] in _BEFORE or _is_variable(words[at]) or words[at].startswith("-")):
-        at += 1
-    if at == len(words) or not _PROGRAMS.fullmatch(PurePosixPath(words[at]).name):
+    at = next((at for at, word in enumerate(words) if not _is_variable(word)), len(words))
+    variables = words[:at]
+    if at < len(words) and words[at] in _BEFORE:
+        at = next((later for later, word in enumerate(words) if _is_program(word)), len(words))
+    if at == len(words) or not _is_program(words[at]) or "-c" in words[at + 1 : at + 2]:
         return None
-    variables = [word for word in words[:at] if _is_variable(word)]
     ends = [end for end, word in enumerate(words) if word in ("|", "&&", ";", "&", "2>&1", ">")]
     return shlex.join((*variables, *words[at : min(ends, default=len(words))]))[:COMMAND_CHARS_MAX]
+
+
+def _is_program(word: str) -> bool:
+    return _PROGRAMS.fullmatch(PurePosixPath(word).name) is not None
 
 
 def _words(text: str) -> list[str]:

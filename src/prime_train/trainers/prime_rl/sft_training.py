@@ -38,8 +38,20 @@ def settings(subject: Subject) -> TrainingSettings | None:
             folder=read.text("output_dir", default="outputs"),
         ),
         processes=_processes(subject, read),
+        machines=_machines(read),
         steps=read.maybe("max_steps"),
         resume=read.text("resume.dir"),
+    )
+
+
+def _machines(read: Reader) -> Setting[int | None]:
+    kind = read.text("deployment.type")
+    if kind.value != "multi_node":
+        return Setting(1, kind.path, kind.place)
+    return (
+        read.maybe("deployment.num_train_nodes")
+        if read.has("deployment.num_train_nodes")
+        else Setting(2, kind.path, kind.place)
     )
 
 

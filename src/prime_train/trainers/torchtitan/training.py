@@ -48,7 +48,7 @@ def settings(subject: Subject) -> TrainingSettings | None:
         recompute=Setting(recomputed, mode.path, mode.place),
         sharding=Setting(_sharding(read)),
         saving=Saving(
-            read.switch("checkpoint.enable", "checkpoint.enable_checkpoint", default=False),
+            _is_saving(subject, read),
             Setting(every.value, every.path, every.place),
             kept=read.maybe("checkpoint.keep_latest_k"),
             folder=_folder(read),
@@ -93,6 +93,12 @@ def _method(read: Reader) -> Setting[Method]:
 def _sharding(read: Reader) -> Sharding:
     shard = read.integer("parallelism.data_parallel_shard_degree", default=-1, least=-1).value
     return Sharding.NONE if shard in (0, 1) else Sharding.FSDP2
+
+
+def _is_saving(subject: Subject, read: Reader) -> Setting[bool]:
+    if subject.spec is not None and subject.spec.trainer.kind == "torchtitan" and subject.started is None:
+        return Setting(True)  # each launch switches it on
+    return read.switch("checkpoint.enable", "checkpoint.enable_checkpoint", default=False)
 
 
 def _folder(read: Reader) -> Setting[str]:
