@@ -5,13 +5,8 @@ whose own rules do not say the same.
 
 import posixpath
 from collections.abc import Iterator
-from dataclasses import replace
 
-from prime_train.checks.memory_plan import plan_of
 from prime_train.checks.spec_rules import only_installs
-from prime_train.estimate import gpus
-from prime_train.estimate.memory.phases import GIB, Logits, Method, Recompute, training_need
-from prime_train.runs.forecast import usable_bytes
 from prime_train.spec.launchers import is_within
 from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.shell_scripts import script_named
@@ -22,10 +17,6 @@ from prime_train.trainers.settings.view import Setting, T, TrainingSettings
 TOPIC = "settings of trainers"
 _OWN_RULES = frozenset(("hf", "areal", "prime_rl", "trm"))
 """Formats whose own rules say when nothing is saved."""
-_MEASURED = frozenset(("prime_rl_sft", "torchtitan", "verl"))
-"""Formats whose memory no other rule judges."""
-SHORT = 256
-"""Tokens of a sequence where the data may have no longer ones."""
 _NAMING = (("deepspeed",), ("dist_config", "config_file"))
 """Settings that may name another file of settings."""
 
@@ -132,10 +123,9 @@ def dropped(subject: Subject) -> Iterator[Violation]:
     if spec is None or subject.started is None or subject.started.hands_on:
         return
     named = script_named(spec.trainer.command)
-    if spec.trainer.resume or TRAINERS[spec.trainer.kind].names_folder:
-        script = named[0] if named is not None else "the script in the command"
-        message = f"{script} does not hand its arguments on to the training that it starts"
-        yield Violation(("trainer", "command"), message, word=named[0] if named is not None else "")
+    if named is not None and (spec.trainer.resume or TRAINERS[spec.trainer.kind].names_folder):
+        message = f"{named[0]} does not hand its arguments on to the training that it starts"
+        yield Violation(("trainer", "command"), message, word=named[0])
 
 
 @RULES.warning(
@@ -158,41 +148,3 @@ def missing_settings(subject: Subject) -> Iterator[Violation]:
             continue
         if is_within(name):
             yield Violation(path, f"there is no file {name} in the working tree", document="trainer")
-
-
-@RULES.error(
-    "ME209",
-    "a model whose weights, gradients and optimizer do not fit their GPUs",
-    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the "
-    "download were paid for.",
-    fix="use more GPUs, a larger kind, or LoRA",
-    topic="memory",
-)
-def too_large(subject: Subject) -> Iterator[Violation]:
-    spec = subject.spec
-    if spec is None or not spec.hardware.gpus or subject.format not in _MEASURED:
-        return
-    plan = plan_of(subject)
-    if plan is None:
-        return
-    # All that a run can still change, without changing what is trained, is decided in its favour.
-    least = replace(
-        plan.training,
-        seq_len=min(plan.training.seq_len, SHORT),
-        micro_batch=1,
-        recompute=Recompute.FULL,
-        logits=Logits.FUSED,
-        frozen_bytes=0.0,
-        models=1,
-        gradient_bytes=min(plan.training.gradient_bytes, 2.0),
-        adapter_params=1 if plan.training.method is Method.LORA else 0,
-    )
-    need = training_need(plan.model, least, plan.train_gpus)
-    for place, kind in enumerate(spec.hardware.gpus):
-        usable = usable_bytes(gpus.named_gb(kind))
-        if usable and need.low > usable:
-            message = (
-                f"the training of {plan.model.name} takes at least {need.low / GIB:.0f} GiB of each of "
-                f"{plan.train_gpus} GPUs, even with short sequences; {kind} has {usable / GIB:.0f} GiB"
-            )
-            yield Violation(("hardware", "gpus", place), message)

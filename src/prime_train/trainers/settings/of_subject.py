@@ -2,27 +2,27 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
-from typing import cast
 
 from prime_train.spec.config_format import ConfigFormat
 from prime_train.spec.rule import Subject
+from prime_train.trainers.areal import training as areal
+from prime_train.trainers.hf import training as hf
+from prime_train.trainers.prime_rl import sft_training
+from prime_train.trainers.prime_rl import training as prime_rl
 from prime_train.trainers.prime_rl.rules.schema import Same
 from prime_train.trainers.settings.view import TrainingSettings
+from prime_train.trainers.torchtitan import training as torchtitan
+from prime_train.trainers.verl import training as verl
 
-_READERS: dict[ConfigFormat, str] = {
-    "areal": "prime_train.trainers.areal.training",
-    "hf": "prime_train.trainers.hf.training",
-    "prime_rl": "prime_train.trainers.prime_rl.training",
-    "prime_rl_sft": "prime_train.trainers.prime_rl.sft_training",
-    "torchtitan": "prime_train.trainers.torchtitan.training",
-    "verl": "prime_train.trainers.verl.training",
+_READERS: dict[ConfigFormat, Callable[[Subject], TrainingSettings | None]] = {
+    "areal": areal.settings,
+    "hf": hf.settings,
+    "prime_rl": prime_rl.settings,
+    "prime_rl_sft": sft_training.settings,
+    "torchtitan": torchtitan.settings,
+    "verl": verl.settings,
 }
-"""The module that reads the settings of each format by a function `settings`; it is imported only where a subject
-has that format.
-"""
-
-Read = Callable[[Subject], TrainingSettings | None]
+"""How the settings of each format are read."""
 
 
 def training_of(subject: Subject) -> TrainingSettings | None:
@@ -33,8 +33,5 @@ def training_of(subject: Subject) -> TrainingSettings | None:
 @lru_cache(maxsize=4)
 def _training_of(same: Same[Subject]) -> TrainingSettings | None:
     """Return the settings, cached because several rules request those of one subject."""
-    subject = same.it
-    module = _READERS.get(subject.format)
-    if module is None:
-        return None
-    return cast("Read", import_module(module).settings)(subject)
+    read = _READERS.get(same.it.format)
+    return read(same.it) if read is not None else None
