@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
-from prime_train.estimate.job import GPUS_MAX, NUMBER_MAX, JobDescription
-from prime_train.estimate.memory.phases import Serving, Sharding
-from prime_train.estimate.memory.training_setup import usual_training
+from prime_train.estimate.job import GPUS_MAX, NUMBER_MAX, QUANTISED, JobDescription
+from prime_train.estimate.memory.phases import Method, Serving, Sharding
+from prime_train.estimate.memory.training_setup import Training, usual_training
 from prime_train.estimate.models.lookup import resolve_path
+from prime_train.spec.config_format import flags
 from prime_train.spec.rule import Subject
 from prime_train.trainers.settings import own_script
+from prime_train.trainers.settings.view import TrainingSettings
+
+_FOUR_BITS = ("load_in_4bit", "qlora", "use_qlora")
 
 
 def plan_of_script(subject: Subject) -> JobDescription | None:
@@ -28,7 +32,7 @@ def plan_of_script(subject: Subject) -> JobDescription | None:
         if setting.is_default
     ]
     training = replace(
-        usual_training(given.method.value, given.seq_len.value),
+        _usual(given, subject.command),
         micro_batch=given.micro_batch.value,
         recompute=given.recompute.value,
         sharding=given.sharding.value or Sharding.NONE,
@@ -41,3 +45,12 @@ def plan_of_script(subject: Subject) -> JobDescription | None:
         batch_tokens=given.micro_batch.value * given.accumulation.value * gpus * given.seq_len.value,
         assumed=("what a script of one's own usually keeps: its code is not read", *unsaid),
     )
+
+
+def _usual(given: TrainingSettings, command: str) -> Training:
+    """Return the usual training with a method: adapters are over a base of 16 bits, or of 4 if a flag says so."""
+    usual = usual_training(given.method.value, given.seq_len.value)
+    if given.method.value is Method.FULL:
+        return usual
+    is_quantised = any(name in _FOUR_BITS for name, _ in flags(command))
+    return replace(usual, weight_bytes=QUANTISED["bitsandbytes"] if is_quantised else 2.0)
