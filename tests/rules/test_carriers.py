@@ -194,6 +194,7 @@ def test_each_value_says_where_it_is_written(tmp_path: Path) -> None:
     [
         ("torchrun --nproc_per_node 3 t.py --model_name_or_path a/b-1B --save_strategy no", "", 3),
         ("NPROC_PER_NODE=2 swift sft --model a/b-1B", "", 2),
+        ("trl sft --model_name_or_path a/b-1B --num_processes 8 --accelerate_config zero2", "", 8),
         ("swift sft --model a/b-1B", "environment: {NPROC_PER_NODE: '4'}\n", 4),
         (
             "accelerate launch --config_file acc.yaml t.py --model_name_or_path a/b-1B --save_strategy no",
@@ -367,6 +368,9 @@ def test_checkpoints_outside_of_the_watched_folder_are_reported_for_each_trainer
 def test_a_command_for_several_machines_is_an_error(tmp_path: Path) -> None:
     assert "HW109" in codes(given(tmp_path, "torchrun --nnodes 2 --nproc_per_node 4 t.py"))
     assert "HW109" in codes(given(tmp_path, "accelerate launch --num_machines=2 --num_processes 8 t.py"))
+    assert "HW109" in codes(
+        given(tmp_path, "NNODES=2 llamafactory-cli train l.yaml", "hf", {"l.yaml": FACTORY})
+    )
     assert "HW109" not in codes(given(tmp_path, "torchrun --nnodes 1 --nproc_per_node 4 t.py"))
     assert "HW109" not in codes(given(tmp_path, "torchrun --nnodes 1:4 --nproc_per_node 4 t.py"))
 

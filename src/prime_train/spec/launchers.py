@@ -21,6 +21,8 @@ _PROCESSES = {
 """The flag of each program that says how many processes it starts on this machine."""
 _MACHINES = frozenset(("nnodes", "num_machines", "num_nodes"))
 """Flags with which the number of processes may be that of several machines."""
+_TRL = "trl"
+"""A program that takes the flags of accelerate among its own."""
 _BY_VARIABLE = {"swift": "NPROC_PER_NODE", "llamafactory-cli": "NPROC_PER_NODE", "lmf": "NPROC_PER_NODE"}
 """Programs that read the number of processes from a variable."""
 _TAKE_CONFIG = {
@@ -47,9 +49,9 @@ def processes_of(command: str, environment: Mapping[str, str] | None = None) -> 
             text = (environment or {}).get(_BY_VARIABLE[name], "")
             text = variables(command).get(_BY_VARIABLE[name], text)
             return int(text) if text.isdecimal() and len(text) < 6 else None
-        if name in _PROCESSES:
-            given = dict(flags_of(_up_to_script(rest)))
-            text = given.get(_PROCESSES[name], "")
+        if name in _PROCESSES or name == _TRL:
+            given = dict(flags_of(rest if name == _TRL else _up_to_script(rest)))
+            text = given.get(_PROCESSES.get(name, "num_processes"), "")
             several = [given[flag] for flag in _MACHINES if given.get(flag, "1") != "1"]
             return int(text) if text.isdecimal() and len(text) < 6 and not several else None
     return None
@@ -58,6 +60,9 @@ def processes_of(command: str, environment: Mapping[str, str] | None = None) -> 
 def machines_of(command: str) -> int | None:
     """Return the number of machines that the command starts processes on; None if it does not say."""
     for name, rest in _programs(command):
+        if name in _BY_VARIABLE:
+            text = variables(command).get("NNODES", "")
+            return int(text) if text.isdecimal() and len(text) < 6 else None
         if name in _PROCESSES:
             given = dict(flags_of(_up_to_script(rest)))
             counts = (given[flag] for flag in sorted(_MACHINES) if flag in given)
@@ -105,9 +110,10 @@ def launcher_config(command: str) -> str | None:
     command names none.
     """
     for name, rest in _programs(command):
-        if name in _PROCESSES:
-            given = flags_of(_up_to_script(rest))
-            return next((value for flag, value in given if flag == "config_file" and value), None)
+        if name in _PROCESSES or name == _TRL:
+            given = flags_of(rest if name == _TRL else _up_to_script(rest))
+            wanted = "accelerate_config" if name == _TRL else "config_file"
+            return next((value for flag, value in given if flag == wanted and value), None)
     return None
 
 
