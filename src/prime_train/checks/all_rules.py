@@ -12,7 +12,7 @@ from prime_train.spec.config_format import ConfigFormat
 from prime_train.spec.rule import Rule, Subject
 
 _ALWAYS, _MACHINES, _SERVERS, _VOLUMES = "", "machines", "servers", "volumes"
-_WITH_SERVERS = ("prime_rl", "areal", "hf")
+_WITH_SERVERS = ("prime_rl", "areal", "hf", "verl")
 """The formats of trainers that may send their weights to an inference server."""
 _MODULES = {
     "checks.spec_rules": _ALWAYS,
