@@ -5,6 +5,7 @@ whose own rules do not say the same.
 
 import posixpath
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from prime_train.checks.spec_rules import only_installs
 from prime_train.spec.launchers import is_within
@@ -12,7 +13,9 @@ from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.shell_scripts import script_named
 from prime_train.trainers.registry import TRAINERS
 from prime_train.trainers.settings.of_subject import training_of
-from prime_train.trainers.settings.view import Setting, T, TrainingSettings
+
+if TYPE_CHECKING:
+    from prime_train.trainers.settings.view import Setting, T, TrainingSettings
 
 TOPIC = "settings of trainers"
 _OWN_RULES = frozenset(("hf", "areal", "prime_rl", "trm"))
@@ -24,7 +27,7 @@ _NAMING = (("deepspeed",), ("dist_config", "config_file"))
 RULES = Rules(TOPIC, requires="trainer")
 
 
-def _viewed(subject: Subject) -> TrainingSettings | None:
+def _viewed(subject: Subject) -> "TrainingSettings | None":
     """Return the settings of a trainer that has no such rules of its own, and that no kind makes save."""
     if subject.format in _OWN_RULES:
         return None
@@ -34,7 +37,7 @@ def _viewed(subject: Subject) -> TrainingSettings | None:
     return training_of(subject)
 
 
-def _violation(setting: Setting[T], message: str, fix: str = "", *, otherwise: str = "") -> Violation:
+def _violation(setting: "Setting[T]", message: str, fix: str = "", *, otherwise: str = "") -> Violation:
     path = setting.path or tuple(otherwise.split("."))
     return Violation(path, message, fix, document="trainer")
 
