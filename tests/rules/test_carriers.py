@@ -26,6 +26,11 @@ VERL = (
     "data.train_batch_size=64 actor_rollout_ref.actor.ppo_mini_batch_size=32 trainer.n_gpus_per_node=4 "
     "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2 actor_rollout_ref.rollout.tensor_model_parallel_size=2"
 )
+HYDRA = """\
+defaults: [ppo_trainer, _self_]
+data: {max_prompt_length: 512, max_response_length: 200}
+actor_rollout_ref: {model: {path: Qwen/Qwen3-4B}, actor: {ppo_micro_batch_size_per_gpu: 2}}
+"""
 TITAN = """\
 [model]
 name = "llama3"
@@ -89,6 +94,7 @@ def given(
     """Write a run with this command, and files by their names."""
     for name, text in files.items():
         path = folder / name
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     (folder / "run.yaml").write_text(
         f"name: x\ntrainer:\n  kind: {kind}\n  command: '{command}'\n  code: {{folder: {folder}}}\n"
@@ -149,6 +155,22 @@ def view(run: Path) -> TrainingSettings:
             {"go.sh": f"MODEL=a\n{VERL} data.max_prompt_length=1024 $@\n"},
             "Qwen3-4B",
             1536,
+            2,
+        ),
+        (
+            "python3 -m verl.trainer.main_ppo --config-path $PWD/conf --config-name v data.max_prompt_length=100",
+            "verl",
+            {"conf/v.yaml": HYDRA},
+            "Qwen3-4B",
+            300,
+            2,
+        ),
+        (
+            "bash -c 'uv run sft @ sft.toml'".replace("'", '"'),
+            "command",
+            {"sft.toml": SFT},
+            "Qwen3-0.6B",
+            1024,
             2,
         ),
         ("uv run sft @ sft.toml", "command", {"sft.toml": SFT}, "Qwen3-0.6B", 1024, 2),
