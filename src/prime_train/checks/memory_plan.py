@@ -3,15 +3,14 @@ and whose name has no size.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
-from prime_train.checks.plans.areal_plan import model_of_areal, plan_of_areal
-from prime_train.checks.plans.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
-from prime_train.checks.plans.prime_rl_sft_plan import model_of_sft, plan_of_sft
-from prime_train.checks.plans.torchtitan_plan import model_of_torchtitan, plan_of_torchtitan
-from prime_train.checks.plans.trainer_plan import model_of_trainer, plan_of_trainer
-from prime_train.checks.plans.verl_plan import model_of_verl, plan_of_verl
+from prime_train.checks.plans.areal_plan import plan_of_areal
+from prime_train.checks.plans.prime_rl_plan import plan_of_prime_rl
+from prime_train.checks.plans.prime_rl_sft_plan import plan_of_sft
+from prime_train.checks.plans.torchtitan_plan import plan_of_torchtitan
+from prime_train.checks.plans.trainer_plan import plan_of_trainer
+from prime_train.checks.plans.verl_plan import plan_of_verl
 from prime_train.estimate.job import JobDescription
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
@@ -22,31 +21,23 @@ from prime_train.trainers.prime_rl.rules.schema import Same
 from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 from prime_train.trainers.settings.of_subject import training_of
 
-
-@dataclass(frozen=True)
-class _Planner:
-    """How the configs of one format are read: the name of the model, and the plan for it."""
-
-    model: Callable[[Subject], str]
-    plan: Callable[[Subject, Model], JobDescription | None]
-
-
-_PLANNERS: dict[str, _Planner] = {
-    KIND: _Planner(model_of_prime_rl, plan_of_prime_rl),
-    "areal": _Planner(model_of_areal, plan_of_areal),
-    "hf": _Planner(model_of_trainer, plan_of_trainer),
-    "prime_rl_sft": _Planner(model_of_sft, plan_of_sft),
-    "torchtitan": _Planner(model_of_torchtitan, plan_of_torchtitan),
-    "verl": _Planner(model_of_verl, plan_of_verl),
+_PLANNERS: dict[str, Callable[[Subject, Model], JobDescription | None]] = {
+    KIND: plan_of_prime_rl,
+    "areal": plan_of_areal,
+    "hf": plan_of_trainer,
+    "prime_rl_sft": plan_of_sft,
+    "torchtitan": plan_of_torchtitan,
+    "verl": plan_of_verl,
 }
+"""How the plan for a model is made of the configs of each format."""
 
 
 def model_name(subject: Subject) -> str:
     """Return the model's name; empty if the config does not name it, or is of no trainer whose memory is
     known.
     """
-    planner = _PLANNERS.get(subject.format)
-    return planner.model(subject) if planner is not None else ""
+    training = training_of(subject)
+    return training.model.value if training is not None else ""
 
 
 def plan_of(subject: Subject, model: Model | None = None) -> JobDescription | None:
@@ -78,6 +69,6 @@ def environments_of(subject: Subject) -> str:
 def _plan_of(same: Same[Subject], model: Model | None) -> JobDescription | None:
     """Return the plan, cached because several rules request that of one subject."""
     subject = same.it
-    planner = _PLANNERS.get(subject.format)
-    known = model or (models.resolve_path(planner.model(subject)) if planner is not None else None)
-    return planner.plan(subject, known) if planner is not None and known is not None else None
+    plan = _PLANNERS.get(subject.format)
+    known = model or models.resolve_path(model_name(subject))
+    return plan(subject, known) if plan is not None and known is not None else None

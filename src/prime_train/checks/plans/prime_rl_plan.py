@@ -17,12 +17,6 @@ STATE_BYTES = {"adamw": 8.0, "muon": 4.0, "sgd": 4.0, "sign_sgd": 0.0}
 _NODE = "trainer.model"
 
 
-def model_of_prime_rl(subject: Subject) -> str:
-    """Return the model's name; empty if the config does not name it."""
-    settings = settings_of(subject)
-    return settings.text("trainer.model.name") or "" if settings is not None else ""
-
-
 def plan_of_prime_rl(subject: Subject, model: Model) -> JobDescription | None:
     """Return the plan; None if its numbers make no sense."""
     settings = settings_of(subject)

@@ -17,12 +17,6 @@ from prime_train.trainers.settings.view import Reader
 BATCH = 128
 
 
-def model_of_sft(subject: Subject) -> str:
-    """Return the model's name."""
-    training = training_of(subject)
-    return training.model.value if training is not None else ""
-
-
 def plan_of_sft(subject: Subject, model: Model) -> JobDescription | None:
     """Return the plan; None if the config is for several machines, or for more GPUs than are known."""
     given = training_of(subject)

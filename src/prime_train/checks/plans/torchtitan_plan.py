@@ -13,12 +13,6 @@ from prime_train.trainers.settings.view import Reader
 _SPREAD = ("tensor", "pipeline", "context")
 
 
-def model_of_torchtitan(subject: Subject) -> str:
-    """Return the model's name; empty if the config does not name it."""
-    training = training_of(subject)
-    return training.model.value if training is not None else ""
-
-
 def plan_of_torchtitan(subject: Subject, model: Model) -> JobDescription | None:
     """Return the plan; None if the config is for more GPUs than are known."""
     given = training_of(subject)

@@ -72,12 +72,6 @@ _COMPARED = frozenset(("dpo", "kto", "ipo", "ppo"))
 """Kinds of training that keep the untrained model to compare with; with adapters it is the base itself."""
 
 
-def model_of_trainer(subject: Subject) -> str:
-    """Return the model's name or path; empty if the config does not name it."""
-    settings = trainer_settings(subject)
-    return settings.model if settings is not None else ""
-
-
 def plan_of_trainer(subject: Subject, model: Model) -> JobDescription | None:
     """Return the plan; None if the config is for more GPUs than are known."""
     settings = trainer_settings(subject)

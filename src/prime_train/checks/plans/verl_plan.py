@@ -30,12 +30,6 @@ RANK = 16
 _MEGATRON = ("tensor", "pipeline", "expert")
 
 
-def model_of_verl(subject: Subject) -> str:
-    """Return the model's name or path; empty if the command does not name it."""
-    training = training_of(subject)
-    return training.model.value if training is not None else ""
-
-
 def plan_of_verl(subject: Subject, model: Model) -> JobDescription | None:
     """Return the plan; None if the run is for more GPUs than are known."""
     given = training_of(subject)

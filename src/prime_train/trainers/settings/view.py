@@ -4,19 +4,22 @@ A value may come from the command, from a file that it names, from a file that t
 of the environment. Each has its place; a value without a path is what the trainer does if nobody says otherwise.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from prime_train.estimate.memory.training_setup import Method, Recompute, Sharding
 from prime_train.spec.rule import Document
-from prime_train.spec.tree import Mapping, Path, Scalar, SourcePosition
+from prime_train.spec.tree import Mapping, Path, Scalar, SourcePosition, Value
 from prime_train.text.finite import number_of
 
 T = TypeVar("T")
 
 NUMBER_MAX = 2**24
 """The largest number that is taken for one of tokens, samples, steps or processes."""
+REFERENCES_MAX = 5
+_REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 OFF = (None, False, "", "none", "no", "null", "disabled")
 
 
@@ -122,10 +125,23 @@ class Reader:
 
     def _first(self, names: tuple[str, ...], read: "Callable[[object], T | None]", default: T) -> Setting[T]:
         for name in names:
-            value = read(self.document.value(*name.split(".")))
+            value = read(resolved(self.document, *name.split(".")))
             if value is not None:
                 return self.at(name, value)
         return Setting(default)
+
+
+def resolved(document: Document, *path: str) -> Value:
+    """Return the value at a path, or at the one that it refers to, such as ${actor.path}; None if there is
+    none.
+    """
+    for _ in range(REFERENCES_MAX):
+        value = document.value(*path)
+        found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+        if found is None or "." not in found[1]:
+            return value
+        path = tuple(found[1].split("."))
+    return None
 
 
 def _whole(value: object, least: int) -> int | None:
