@@ -129,6 +129,7 @@ LONE = {
 COMPUTED = {
     "providers.configured",
     "trainers.of_spec",
+    "trainers.settings.of_subject",
     "checks.all_rules",
     "cli.lazy",
     "trainers.prime_rl.validators.validator_script",
