@@ -34,7 +34,11 @@ class Watched:
 
     def await_file(self, path: str) -> None:
         """Wait until this file is known to be complete."""
-        await_true(path, lambda: path in {one.path for one in self.history.completed})
+        self.await_versions(path, 1)
+
+    def await_versions(self, path: str, count: int) -> None:
+        """Wait until so many versions of this file are known to be complete."""
+        await_true(path, lambda: [one.path for one in self.history.completed].count(path) == count)
 
 
 @pytest.fixture(params=["events", "looking"])
@@ -64,7 +68,7 @@ def test_each_version_of_a_file_is_known_with_its_content(watched: Watched) -> N
     file.parent.mkdir()
     for number in range(3):
         file.write_bytes(b"\0" + bytes([number]) * 100)
-        await_true("the version", lambda number=number: len(watched.history.completed) == number + 1)
+        watched.await_versions("out/ckpt.pt", number + 1)
 
     found = watched.end()
 

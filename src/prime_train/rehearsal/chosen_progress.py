@@ -1,9 +1,11 @@
 """Which of the numbers that rise is the step of the run: the one that the checkpoints are numbered by."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prime_train.rehearsal.progress_lines import STDOUT, Series, Value, file_of
+from prime_train.rehearsal.recording import median
 from prime_train.rehearsal.saves import Save, SavesSeen
 
 SLACK_S = 0.05
@@ -116,9 +118,10 @@ def _is_of_another_unit(seen: ProgressSeen, saves: SavesSeen) -> bool:
 
 def slack_s(series: Series) -> float:
     """Return the seconds by which a line may seem later than a file that was written after it: never as much
-    as a step.
+    as passes from one line to the next.
     """
-    return min(SLACK_S, series.step_s * series.distance / 3)
+    times = [value.at_s for value in series.values]
+    return min(SLACK_S, median([b - a for a, b in itertools.pairwise(times)]) / 3)
 
 
 def _offset(series: Series, save: Save) -> int | None:

@@ -300,7 +300,7 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
         )
     if found.again is not None:
         again = found.again
-        where = "in the middle of a save" if found.was_hit else "between two saves"
+        where = "as a save began" if found.was_hit else "between two saves"
         text = (
             f"killed {where}, it went on from the last complete checkpoint, of step {again.restored}, with {again.first}"
             if again.outcome is Outcome.RESUMED

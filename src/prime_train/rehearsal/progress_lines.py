@@ -35,7 +35,7 @@ _NEVER = re.compile(
     r"size|workers|gpu|cuda|best|patience|acc|accuracy|score)\W*$",
     re.IGNORECASE,
 )
-_LOSS = re.compile(r"(?:^|[^a-z])(?:train[_ /]?)?loss\W*$", re.IGNORECASE)
+_LOSS = re.compile(r"(?:^|[^a-z])(?:train[_ /]?)?loss(?:_[a-z]{1,2})?\W*$", re.IGNORECASE)
 _REWARD = re.compile(r"(?:reward|return|score)\W*$", re.IGNORECASE)
 _KEYS = (
     "step",
