@@ -302,11 +302,12 @@ def _watch(stage: _Stage, found: Rehearsal, process: Rehearsed, *, may_shorten: 
     """Watch until three saves were made and training has gone on, or the limit is reached. Return an option
     with a shorter interval if one is needed.
     """
-    told = 0
+    told, took_s = 0, 0.0
     while process.is_running and process.now_s() < stage.request.seconds:
-        threading.Event().wait(LOOK_S)
-        found.first = process.recording
+        threading.Event().wait(max(LOOK_S, 2 * took_s))
+        found.first, began = process.recording, time.monotonic()
         _recognise(found)
+        took_s = time.monotonic() - began
         saves = found.saves.saves
         _keep(stage, found, process)
         if len(saves) > told:
