@@ -50,13 +50,15 @@ OTHER_PROGRAMS = {
     "src/prime_train/demo/train.py": {"--keep", "--out", "--steps"},  # the demo's trainer
     "src/prime_train/checkpoints/deletable.py": {"--bucket"},  # aws
     "src/prime_train/interop/export/skypilot.py": {"--secret"},  # sky
+    "src/prime_train/interop/imports/dstack.py": {"--python"},  # uv
+    "src/prime_train/interop/imports/needs.py": {"--host"},  # mpirun
     "src/prime_train/watch/agent_by_hand.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/images/build.py": {"--format", "--tag"},  # docker
     "src/prime_train/images/context.py": {"--from", "--yes"},  # Dockerfile, apt-get
     "src/prime_train/images/steps/install.sh": {"--quiet"},  # pip
     "src/prime_train/app/key_places.py": {"--env"},  # gh
     "src/prime_train/pages/charts/svg.py": {"--again"},  # a variable of a style sheet
-    "src/prime_train/trainers/prime_rl/install.py": {"--force", "--version"},  # git, uv
+    "src/prime_train/trainers/prime_rl/install.py": {"--force", "--python", "--version"},  # git, uv
 }
 """Flags of other programs that are spelled like one of prime-train's."""
 

@@ -43,6 +43,7 @@ class Operation(StrEnum):
     STATUS = "list the runs"
     STOP = "stop"
     SWEEP = "sweep once"
+    TRY = "rehearse"
     VALIDATE = "validate"
     VERIFY = "verify all checkpoints of"
     VERIFY_BUNDLE = "verify the bundle"
@@ -99,6 +100,7 @@ class SettingAdvice(StrEnum):
     USD_MAX = "usd_max"
     USD_PER_HOUR_MAX = "usd_per_hour_max"
     WANDB = "wandb"
+    WITHOUT_REHEARSAL = "without_rehearsal"
     WEIGHTS_IN_BUCKET = "weights_in_bucket"
 
 

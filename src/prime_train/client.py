@@ -191,7 +191,8 @@ class Client:
         dollars per hour for the entire machine. Raises InvalidConfig, and ExternalError if the provider does
         not answer.
         """
-        return dry_run.ranking(self._home, checked(self._home, Path(config)))
+        shown = checked(self._home, Path(config), allowed=Allowed(without_rehearsal=True))
+        return dry_run.ranking(self._home, shown)
 
     def memory(
         self,
@@ -325,20 +326,22 @@ class Client:
         start_from: str | None = None,
         allow_folders: Sequence[str | Path] = (),
         allow_secret_files: Sequence[str] = (),
+        without_rehearsal: bool = False,
     ) -> "Run":
         """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that
         replaces the config's; `overrides`: values that replace the config's, such as `{"trainer.steps": 5,
         "tags": ["try"]}`; `start_from`: a checkpoint of another run to start from, as `RUN@STEP`, or `RUN`
         for its newest complete one. Its content is not copied. `allow_folders`: folders outside of the
         repository that the code may be in; `allow_secret_files`: files of the code that are uploaded although
-        they look like secrets.
+        they look like secrets; `without_rehearsal`: launch a script on a rented machine that was never
+        rehearsed by `prime-train try`.
 
         Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig
         if the config has mistakes, UsageError if `name` is not a valid name or the run cannot start from that
         checkpoint, and ExternalError if store or bucket do not answer; in each case no run is queued.
         """
         settings = settings_of(overrides or {}, "overrides")
-        allowed = Allowed(tuple(map(Path, allow_folders)), tuple(allow_secret_files))
+        allowed = Allowed(tuple(map(Path, allow_folders)), tuple(allow_secret_files), without_rehearsal)
         what = checked(
             self._home, Path(config), name=name, settings=settings, start_from=start_from, allowed=allowed
         )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prime_train.launch.command_config import config_of
-from prime_train.rehearsal.rehearse import Rehearsal, Request, rehearse
+from prime_train.rehearsal.rehearsal import Rehearsal, Request
+from prime_train.rehearsal.rehearse import rehearse
 from prime_train.spec.reader import read_text
 
 SCRIPTS = Path(__file__).parent / "scripts"

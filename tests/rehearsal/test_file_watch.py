@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,7 @@ class Watched:
 
     def await_file(self, path: str) -> None:
         """Wait until this file is known to be complete."""
-        self.await_versions(path, 1)
-
-    def await_versions(self, path: str, count: int) -> None:
-        """Wait until so many versions of this file are known to be complete."""
-        await_true(path, lambda: [one.path for one in self.history.completed].count(path) == count)
+        await_true(path, lambda: path in {one.path for one in self.history.completed})
 
 
 @pytest.fixture(params=["events", "looking"])
@@ -68,7 +65,7 @@ def test_each_version_of_a_file_is_known_with_its_content(watched: Watched) -> N
     file.parent.mkdir()
     for number in range(3):
         file.write_bytes(b"\0" + bytes([number]) * 100)
-        watched.await_versions("out/ckpt.pt", number + 1)
+        await_true("the version", partial(_has_completed, watched, number + 1))
 
     found = watched.end()
 
@@ -150,3 +147,7 @@ def test_files_that_were_there_before_are_told_only_when_they_change(tmp_path: P
 
     assert [one.path for one in found.completed] == ["data/new.bin"]
     assert {one.change for one in watched.changes} == {Change.BEGUN, Change.CLOSED}
+
+
+def _has_completed(watched: Watched, count: int) -> bool:
+    return len(watched.history.completed) == count

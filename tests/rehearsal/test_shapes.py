@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.rehearsal.conclusions import Certainty, conclusions
-from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.rehearsal import Rehearsal
 from prime_train.rehearsal.trial import Outcome, progress_of
 from prime_train.rehearsal.written_config import folder_of
 from prime_train.trainers.progress import reader_for

@@ -15,7 +15,8 @@ import pytest
 
 from prime_train.rehearsal.conclusions import conclusions
 from prime_train.rehearsal.process import MARK, why_not_walled
-from prime_train.rehearsal.rehearse import Rehearsal, rehearse
+from prime_train.rehearsal.rehearsal import Rehearsal
+from prime_train.rehearsal.rehearse import rehearse
 from tests.rehearsal.rehearsals import request_of
 from tests.waiting import HANG_S, await_true
 
@@ -144,7 +145,7 @@ def test_pipes_links_and_names_with_line_breaks_beside_the_checkpoints_do_no_har
 def test_a_script_that_hears_no_signal_is_killed_and_said_not_to(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("prime_train.rehearsal.rehearse.STOP_S_MAX", 1.0)
+    monkeypatch.setattr("prime_train.rehearsal.observe.STOP_S_MAX", 1.0)
     found = tried(project, saving(before="import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"))
 
     assert "it goes on" in said(found)["SIGTERM"]

@@ -109,7 +109,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "import",
             "prime_train.interop.commands.imports:import_",
-            "Make a config of another tool's task or a Slurm script.",
+            "Make a config of another tool's task or script.",
         ),
         Verb(
             "export",

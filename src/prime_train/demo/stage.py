@@ -4,12 +4,8 @@ end.
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,20 +13,17 @@ from pathlib import Path
 
 from prime_train.app.embedded import control_plane
 from prime_train.app.home import Home
-from prime_train.app.interruption import sigterm_leaves, uninterrupted
-from prime_train.app.logs import logged_in
-from prime_train.environment import BUCKET, HOME, PROVIDER
-from prime_train.errors import ExternalError, UsageError
+from prime_train.app.interruption import uninterrupted
+from prime_train.app.temporary import temporary_home
+from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.code.archive import survey
 from prime_train.launch.launch import LaunchPlan, launch
-from prime_train.providers.kinds import LOCAL, credentials
 from prime_train.spec.reader import read_config
 from prime_train.spec.spec import RunSpec
 from prime_train.trainers.of_spec import trainer_for
 
 INTERVAL_S = 1.0
-CLEAR_S_MAX = 30.0
 REFERENCE_S_MAX = 120.0
 
 _PACE = re.compile(r"--step-seconds \S+")
@@ -58,7 +51,14 @@ def demo_spec(seconds_per_step: float) -> RunSpec:
     if read.spec is None or not read.is_fit:
         raise UsageError("; ".join(finding.message for finding in read.findings), code=Exit.FINDINGS)
     command = _PACE.sub(f"--step-seconds {seconds_per_step:g}", read.spec.trainer.command)
-    return read.spec.model_copy(update={"trainer": read.spec.trainer.model_copy(update={"command": command})})
+    # Its trainer is a part of this program, whatever environment is active.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return read.spec.model_copy(
+        update={
+            "trainer": read.spec.trainer.model_copy(update={"command": command}),
+            "environment": {**read.spec.environment, "PATH": path},
+        }
+    )
 
 
 @contextmanager
@@ -68,25 +68,19 @@ def stage(
     """Set up the demo's environment. At the end, even after Ctrl-C or SIGTERM, no pod, no process and (unless
     `keep`) no folder is left. `warn` is called with what is left nevertheless.
     """
-    folder = Path(tempfile.mkdtemp(prefix="prime-train-demo-"))
-    own = {HOME: str(folder / "home"), PROVIDER: LOCAL}
-    home = Home(
-        folder / "home", {k: v for k, v in environment.items() if k not in {BUCKET, *credentials()}} | own
-    )
     reference = None
-    try:
-        with sigterm_leaves(), logged_in(folder / "demo.log"):
+    with temporary_home(environment, name="demo", keep=keep, warn=warn) as (home, folder):
+        try:
             reference = _train_in_one_piece(spec, folder / "reference", environment)
             (folder / "tree").mkdir()
             run = launch(home, spec, LaunchPlan(survey(folder / "tree"), ""))
             with control_plane(home, port=0, interval_s=INTERVAL_S):
                 yield Stage(home, run.run_id, reference, folder / "reference")
-    finally:
-        _clear(home, reference, warn)
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
-        else:
-            warn(f"kept: {folder}")
+        finally:
+            if reference is not None:
+                with uninterrupted():
+                    reference.kill()
+                    reference.wait()
 
 
 def _train_in_one_piece(
@@ -106,27 +100,3 @@ def _train_in_one_piece(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-
-
-def _clear(home: Home, reference: subprocess.Popen[bytes] | None, warn: Callable[[str], None]) -> None:
-    """End every process of the demo."""
-    with uninterrupted():
-        if reference is not None:
-            reference.kill()
-            reference.wait()
-        _clear_pods(home, warn)
-
-
-def _clear_pods(home: Home, warn: Callable[[str], None]) -> None:
-    pods, pause, end_s = home.local_pods(), threading.Event(), time.monotonic() + CLEAR_S_MAX
-    while time.monotonic() < end_s:
-        try:
-            left = pods.list()
-            for pod in left:
-                pods.terminate(pod.pod_id)
-            if not left:
-                return
-        except ExternalError as error:
-            warn(f"prime-train: {error}; retrying")
-        pause.wait(0.2)
-    warn(f"prime-train: some machines are still running under {home.root}")

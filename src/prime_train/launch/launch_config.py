@@ -18,7 +18,7 @@ from prime_train.launch.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.launch.code.archive import CodeSnapshot
 from prime_train.launch.command_config import CommandConfig
 from prime_train.launch.launch import LaunchPlan, Unfit, launch, on_provider, plan, renamed
-from prime_train.launch.preconditions import found_for, unfit_here
+from prime_train.launch.preconditions import found_for, not_rehearsed, unfit_here
 from prime_train.launch.probe import ProbeLimits, probe_spec
 from prime_train.launch.start import Start, check_start, start_of
 from prime_train.planning.market_for_run import config_forecast
@@ -97,8 +97,9 @@ def checked(
     spec = on_provider(renamed(read, name) if name else read.spec, home)
     launched = spec if probe is None else probe_spec(spec, probe)
     beyond = policy_findings(home.policy(), launched, read.file, read.source, is_remote=home.is_remote)
+    unproven = not_rehearsed(read, spec) if probe is None and not allowed.without_rehearsal else ()
     found, sources = found_for(
-        read, spec, home, (*unfit_here(read, spec, home), *beyond), allowed_folders=allowed.folders
+        read, spec, home, (*unfit_here(read, spec, home), *beyond, *unproven), allowed_folders=allowed.folders
     )
     if has_errors(found):
         raise InvalidConfig(found, sources)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from prime_train.advice import Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.checks.spec_rules import only_installs
 from prime_train.checks.validate import check_run_config
@@ -18,8 +19,11 @@ from prime_train.spec.finding import Finding
 from prime_train.spec.image import violation_of_image
 from prime_train.spec.launchers import named_files
 from prime_train.spec.reader import Config
+from prime_train.spec.rehearsed import WAIVED, rehearsal_digest
 from prime_train.spec.spec import RunSpec
+from prime_train.text.invocations import command, flag
 from prime_train.trainers.of_spec import trainer_for
+from prime_train.trainers.registry import TRAINERS
 
 ZEROS_MAX = 16
 """Number of zeros at the end of a commit hash above which it counts as a placeholder; a real hash practically
@@ -58,6 +62,29 @@ def unfit_here(read: Config, spec: RunSpec, home: Home) -> tuple[Finding, ...]:
     if not is_own_machine(allowed_providers(spec.hardware)) or home.elsewhere:
         return ()
     return (*_too_few_files(read, spec, home), *_no_offer(read, spec, home))
+
+
+def not_rehearsed(read: Config, spec: RunSpec) -> tuple[Finding, ...]:
+    """Return a finding if the run is a script of one's own on a rented machine, and no rehearsal of it as it
+    is configured is named.
+    """
+    is_own = TRAINERS[spec.trainer.kind].layout is None
+    if not is_own or not is_rented(allowed_providers(spec.hardware)) or spec.rehearsed == WAIVED:
+        return ()
+    if spec.rehearsed == rehearsal_digest(spec):
+        return ()
+    line, column = place_of(read.source, "rehearsed" if spec.rehearsed is not None else "trainer")
+    message = (
+        "nothing has shown that this script resumes from what it saves: it was not rehearsed"
+        if spec.rehearsed is None
+        else "the script was rehearsed with another command, resume, progress or checkpoints than these"
+    )
+    subject = read.file if Path(read.file).is_file() else "-- COMMAND"
+    fix = (
+        f"rehearse it, which takes a minute and costs nothing ({command(Call(Operation.TRY, subject))}); or launch "
+        f"it as it is, by {flag(Option(SettingAdvice.WITHOUT_REHEARSAL))} or by `rehearsed: {WAIVED}` in the config"
+    )
+    return (Finding("PT028", message, read.file, line, column, fix=fix),)
 
 
 def why_not_rented(home: Home, spec: RunSpec) -> str:

@@ -1,12 +1,15 @@
 """What a rehearsal has shown, in sentences: each with how certain it is, and with the evidence."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from prime_train.rehearsal.options import save_options
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import median
-from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.rehearsal import Rehearsal
 from prime_train.rehearsal.saves import distances
+from prime_train.rehearsal.script_lines import why_not_resumed
 from prime_train.rehearsal.trial import Outcome
 from prime_train.rehearsal.written_config import (
     counts_from_0,
@@ -17,11 +20,14 @@ from prime_train.rehearsal.written_config import (
     total_steps,
 )
 from prime_train.spec.checkpoint_names import EPOCH
-from prime_train.text.formatting import size, span
+from prime_train.text.formatting import size, span, usd
 from prime_train.text.safe import neutralized
 from prime_train.trainers.log_lines import clean
 
 LINE_CHARS_MAX = 160
+_MISSING_FILE = re.compile(
+    r"(?:No such file or directory|not found)[^'\"]*['\"](?P<path>[^'\"/][^'\"]*)['\"]"
+)
 
 
 class Certainty(StrEnum):
@@ -42,6 +48,8 @@ class Conclusion:
 
 def conclusions(found: Rehearsal) -> list[Conclusion]:
     """Return what the rehearsal has shown, in the order in which people ask."""
+    if found.is_rented:
+        return _dressed(found)
     return [
         *_failure(found),
         *_checkpoints(found),
@@ -49,19 +57,31 @@ def conclusions(found: Rehearsal) -> list[Conclusion]:
         *_progress(found),
         *_resume(found),
         *_stop(found),
+        *_dressed(found),
         *_figures(found),
     ]
 
 
 def _failure(found: Rehearsal) -> list[Conclusion]:
-    """Return that the script failed by itself, and what it said last."""
+    """Say that the script failed by itself, what it said last, and what may help."""
     first = found.first
     if first.asked_s is not None or first.killed_s is not None or not first.code:
         return []
-    lines = [line.text for line in first.lines_of("stderr") or first.lines_of("stdout")]
-    said = neutralized(clean(lines[-1]))[:LINE_CHARS_MAX] if lines else "it printed nothing"
+    lines = [clean(line.text) for line in first.lines_of("stderr") or first.lines_of("stdout")][-50:]
+    last = neutralized(lines[-1])[:LINE_CHARS_MAX] if lines else "it printed nothing"
     text = f"the script failed after {_short(first.seen_s)}, with code {first.code}"
-    return [Conclusion("failed", text, Certainty.SEEN, said)]
+    said = [Conclusion("failed", text, Certainty.SEEN, last)]
+    missing = next((match for line in reversed(lines) if (match := _MISSING_FILE.search(line))), None)
+    if any("ModuleNotFoundError" in line for line in lines):
+        fix = "activate the environment that has the module, and start prime-train from there"
+        said.append(Conclusion("advice", fix, Certainty.LIKELY))
+    elif missing is not None and (found.request.folder / missing["path"]).exists():
+        text = (
+            f"{neutralized(missing['path'])} is in the folder, but git ignores it, so that it does not reach a "
+            "machine: make it in setup, or let git track it"
+        )
+        said.append(Conclusion("advice", text, Certainty.SEEN))
+    return said
 
 
 def _checkpoints(found: Rehearsal) -> list[Conclusion]:
@@ -71,14 +91,7 @@ def _checkpoints(found: Rehearsal) -> list[Conclusion]:
         why = "nothing says which of them is the newest: have the step written into the name"
         return [Conclusion("checkpoint", text, Certainty.UNKNOWN, why)]
     if not saves.saves:
-        return [
-            Conclusion(
-                "checkpoint",
-                f"no checkpoint was seen in {span(found.first.seen_s)}",
-                Certainty.UNKNOWN,
-                "no file was written that is no log, table, picture or code",
-            )
-        ]
+        return [_none_seen(found)]
     count, what = len(saves.saves), "folder" if saves.is_folder else "file"
     names = ", ".join((saves.pattern, *saves.also))
     seen = f"{count} save{'' if count == 1 else 's'}: {', '.join(_names(found))}"
@@ -106,6 +119,26 @@ def _checkpoints(found: Rehearsal) -> list[Conclusion]:
             )
         )
     return found_all
+
+
+def _none_seen(found: Rehearsal) -> Conclusion:
+    """Say that no save was seen, how far the script got, and what may help."""
+    reached = f", up to step {found.progress.series.numbers[-1]:,}" if found.progress is not None else ""
+    options = ", ".join(one.option for one in save_options(found.numbers))
+    by_itself = found.first.asked_s is None
+    advice = (
+        "it had ended before one"
+        if by_itself
+        else f"let it save sooner ({options})"
+        if options
+        else "give it more time (--seconds), or let it save sooner"
+    )
+    return Conclusion(
+        "checkpoint",
+        f"no checkpoint was seen in {span(found.first.seen_s)}{reached}: {advice}",
+        Certainty.UNKNOWN,
+        "no file was written that is no log, table, picture or code",
+    )
 
 
 def _names(found: Rehearsal) -> list[str]:
@@ -270,6 +303,7 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
                     Certainty.LIKELY,
                 )
             )
+        said += [Conclusion("resume", text, Certainty.LIKELY) for text in why_not_resumed(found.scripts)]
         return said
     how = f"by {resumed.arguments}" if resumed.arguments else "by itself, without an argument"
     said = [
@@ -325,12 +359,27 @@ def _stop(found: Rehearsal) -> list[Conclusion]:
     return [Conclusion("SIGTERM", f"it ends in {took:.1f} s and saves nothing{cost}", Certainty.SEEN)]
 
 
+def _dressed(found: Rehearsal) -> list[Conclusion]:
+    dressed = found.dressed
+    if dressed is None:
+        return []
+    where = "in the middle of a save" if dressed.taken_in_save else "between two saves"
+    if not dressed.is_good:
+        return [Conclusion("with config", f"prime-train ran it: {dressed.why}", Certainty.SEEN)]
+    text = (
+        f"prime-train ran it, lost the machine {where} with step {dressed.durable} in the bucket, rented another "
+        f"one, resumed from step {dressed.resumed} and reached step {dressed.first}"
+    )
+    cost = f", for {usd(dressed.usd)}" if dressed.usd is not None else ""
+    return [Conclusion("with config", text, Certainty.SEEN, f"in {span(dressed.seconds)}{cost}")]
+
+
 def _figures(found: Rehearsal) -> list[Conclusion]:
     said = []
     if found.progress is not None and found.progress.series.step_s > 0:
         step_s = found.progress.series.step_s
         unit = "epoch" if found.progress.series.counts == EPOCH else "step"
-        said.append(f"{_short(step_s)} a {unit}")
+        said.append(f"{_short(step_s)} {'an' if unit == EPOCH else 'a'} {unit}")
     if found.saves.saves:
         every = every_seen(found)
         said.append(f"{size(median([save.size for save in found.saves.saves]))} a checkpoint")

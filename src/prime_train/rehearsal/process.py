@@ -4,7 +4,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -17,7 +16,8 @@ from typing import IO
 import psutil
 
 from prime_train import bubblewrap
-from prime_train.providers.local.walls import Walls, allowed_environment
+from prime_train.providers.local.processes import own_environment
+from prime_train.providers.local.walls import Walls
 from prime_train.rehearsal.file_watch import FileWatch
 from prime_train.rehearsal.recording import FileChange, OutputLine, Recording
 from prime_train.spec.spec import RunSpec
@@ -47,15 +47,11 @@ class Place:
 
 
 def environment_of(own: Mapping[str, str], place: Place, spec: RunSpec) -> dict[str, str]:
-    """Return the variables of the command: what is harmless of this process's own, what the run names, and
-    no tracker that writes to an account. `python` is that of the user's environment; where there is none,
-    that of this program.
+    """Return the variables of the command: those of a machine of this machine, what the run names, and no
+    tracker that writes to an account. `own`: this process's variables.
     """
-    path = os.pathsep.join([own.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     return {
-        **allowed_environment(own),
-        "PATH": path,
-        "HOME": str(place.home),
+        **own_environment(place.home),
         **{name: own[name] for name in spec.secrets if name in own},
         **trainer_for(spec).environment(spec, attempt=1, run_id="rehearsal"),
         "WANDB_MODE": "offline",
@@ -89,7 +85,7 @@ class Rehearsed:
         self.wake = threading.Event()
         self._mark = uuid.uuid4().hex
         self._environment = {**environment, MARK: self._mark}
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._threads: list[threading.Thread] = []
@@ -98,7 +94,7 @@ class Rehearsed:
         self._watch = FileWatch(place.tree, self._file_changed, self._text_grew, self.now_s)
 
     def now_s(self) -> float:
-        return time.monotonic() - self._began
+        return time.monotonic() - self.began
 
     def on_change(self, call: Callable[[FileChange], None] | None) -> None:
         """Have each further change told to `call`, in the thread that watches the files."""
@@ -108,7 +104,7 @@ class Rehearsed:
         """Start the command. Raises OSError."""
         walls = _walls(self.place)
         self._watch.start()
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         self._process = subprocess.Popen(
             [*walls, "/bin/sh", "-c", replacing_the_shell(self.command)],
             cwd=self.place.tree,
@@ -224,6 +220,10 @@ class Rehearsed:
         self.wake.set()
 
     def _read(self, stream: IO[bytes], name: str) -> None:
+        with stream:
+            self._read_lines(stream, name)
+
+    def _read_lines(self, stream: IO[bytes], name: str) -> None:
         rest = b""
         while data := os.read(stream.fileno(), READ_BYTES):
             rest += data

@@ -111,6 +111,29 @@ def _without_numbers(path: str) -> str:
     return re.sub(r"\d+", "", path)
 
 
+def counts_epochs(saves: SavesSeen, progress: ProgressSeen) -> bool:
+    """Return whether the steps of the run are epochs."""
+    return EPOCH in (saves.counts, progress.series.counts)
+
+
+def reports_of(
+    progress: ProgressSeen, saves: SavesSeen, recording: Recording
+) -> list[tuple[float, Progress]]:
+    """Return what the agent would read of this recording; of a script that reports nothing, the numbers of
+    its saves.
+    """
+    if progress.series.kind == BY_NAMES:
+        found = saves_like(saves, recording)
+        return [(save.closed_s, Progress(save.number)) for save in found if save.number is not None]
+    return reports_in(
+        list(recording.lines),
+        progress_of(progress),
+        stream=progress.series.stream,
+        header=progress.series.header,
+        epochs=counts_epochs(saves, progress),
+    )
+
+
 @dataclass
 class Trials:
     """Starts the run in new trees. `fresh`: makes a new place with the code in it, and nothing else.
@@ -119,7 +142,7 @@ class Trials:
 
     spec: RunSpec
     fresh: Callable[[], Place]
-    running: Callable[[str, Place], Rehearsed]
+    running: Callable[[str, Place, str], Rehearsed]
     saves: SavesSeen
     progress: ProgressSeen
     first_reports: Sequence[tuple[float, Progress]] = ()
@@ -143,7 +166,7 @@ class Trials:
 
     @property
     def counts_epochs(self) -> bool:
-        return EPOCH in (self.saves.counts, self.progress.series.counts)
+        return counts_epochs(self.saves, self.progress)
 
     def step_of(self, save: Save, reports: Sequence[tuple[float, Progress]], *, resumed: int = 0) -> int:
         """Return the completed steps of a save: by its name, or by what had been reported when it closed.
@@ -156,7 +179,7 @@ class Trials:
             return before
         return save.number + 1 - self.progress.first if self.counts_epochs else save.number
 
-    def start(self, arguments: str, save: Save, source: Path) -> Rehearsed:
+    def start(self, arguments: str, save: Save, source: Path, *, label: str) -> Rehearsed:
         """Start the run with these arguments of a resume in a new tree that has the checkpoint and what
         belongs beside it, of the tree `source`, and nothing else of an earlier start. Raises OSError.
         """
@@ -167,22 +190,13 @@ class Trials:
         checkpoints = self.spec.checkpoints.model_copy(update={"first": 1, "pattern": self.saves.pattern})
         spec = self.spec.model_copy(update={"trainer": trainer, "checkpoints": checkpoints})
         path = place.tree / save.path
-        return self.running(line_of(spec, place.tree, number=save.number or 0, path=path), place)
+        return self.running(line_of(spec, place.tree, number=save.number or 0, path=path), place, label)
 
     def reports(self, recording: Recording) -> list[tuple[float, Progress]]:
         """Return what the agent would read of this recording; of a script that reports nothing, the numbers
         of its saves.
         """
-        if self.progress.series.kind == BY_NAMES:
-            saves = saves_like(self.saves, recording)
-            return [(save.closed_s, Progress(save.number)) for save in saves if save.number is not None]
-        return reports_in(
-            list(recording.lines),
-            progress_of(self.progress),
-            stream=self.progress.series.stream,
-            header=self.progress.series.header,
-            epochs=self.counts_epochs,
-        )
+        return reports_of(self.progress, self.saves, recording)
 
     def judged(self, arguments: str, process: Rehearsed, restored: int, seconds: float) -> Tried:
         """Wait for the first steps of a start with a restored checkpoint, and say what they show. The process

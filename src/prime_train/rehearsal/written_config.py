@@ -3,14 +3,15 @@
 import itertools
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from prime_train.planning.new_configs.own_script import Own, name_of
 from prime_train.rehearsal.options import length_of
-from prime_train.rehearsal.rehearse import Rehearsal
+from prime_train.rehearsal.rehearsal import Rehearsal
 from prime_train.rehearsal.trial import progress_of
 from prime_train.spec.checkpoint_names import EPOCH
-from prime_train.spec.spec import ProgressSpec
+from prime_train.spec.spec import ProgressSpec, RunSpec
 from prime_train.spec.tree import Plain
 
 SETTLED_S_MIN = 2
@@ -19,7 +20,7 @@ DISK_GIB_MIN = 20
 _GIB = 2**30
 
 
-def config_values(found: Rehearsal, *, usd: float, name: str = "") -> Plain:
+def config_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, Plain]:
     """Return the values of a config that runs the rehearsed command, with what was found of it and nothing
     that was not seen.
     """
@@ -34,7 +35,8 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> Plain:
     if setup:
         values["setup"] = list(setup)
     if spec.environment:
-        values["environment"] = dict(spec.environment)
+        environment: dict[str, Plain] = dict(spec.environment)
+        values["environment"] = environment
     values["hardware"] = {"spot": "prefer", "disk_gib": _disk_gib(found)}
     values["budget"] = {"usd": usd}
     outputs = [file] if (file := progress_file(found)) else []
@@ -163,7 +165,7 @@ def settled_s(found: Rehearsal) -> int:
     pauses = [
         later.begun_s - earlier.closed_s
         for save in found.saves.saves
-        for earlier, later in zip(save.members, save.members[1:], strict=False)
+        for earlier, later in pairwise(save.members)
     ]
     return max(SETTLED_S_MIN, int(3 * max(pauses, default=0.0)) + 1)
 
@@ -195,18 +197,36 @@ def _disk_gib(found: Rehearsal) -> int:
     return max(DISK_GIB_MIN, int(6 * size / _GIB) + DISK_GIB_MIN)
 
 
-def differences(values: Mapping[str, Plain], given: Mapping[str, Plain]) -> list[str]:
-    """Return where a config says otherwise than what was found, a sentence each."""
+_FREE = ("command", "kind", "settled_s", "stop_s", "every_steps", "steps")
+"""Keys of which the config's own value stands, whatever was found."""
+
+
+def differences(values: Mapping[str, Plain], given: Mapping[str, Plain], spec: RunSpec) -> list[str]:
+    """Return where a config says otherwise than what was found, a sentence each. `given`: the values that it
+    writes; `spec`: with the defaults of the others.
+    """
     said = []
+    full = spec.model_dump(mode="json")
     for section in ("trainer", "checkpoints"):
-        own, other = given.get(section), values.get(section)
-        if not isinstance(own, Mapping) or not isinstance(other, Mapping):
+        found, written = values.get(section), given.get(section)
+        own = written if isinstance(written, Mapping) else {}
+        if not isinstance(found, Mapping):
             continue
-        for key, value in other.items():
-            if key in ("command", "settled_s", "stop_s"):
+        for key, value in found.items():
+            if key in _FREE or _is_same(value, full[section][key]):
                 continue
             if key not in own:
                 said.append(f"{section}.{key} is not in the config; found: {value!r}")
-            elif own[key] != value:
+            else:
                 said.append(f"{section}.{key}: the config says {own[key]!r}; found: {value!r}")
     return said
+
+
+def _is_same(found: Plain, own: object) -> bool:
+    """Return whether the config's value, with its defaults, is the one that was found."""
+    if isinstance(found, Mapping) and isinstance(own, Mapping):
+        # A pattern of one's own for the same number is as good.
+        if found.get("kind") == own.get("kind") == "regex" and found.get("first", 1) == own.get("first"):
+            return True
+        return all(own.get(key) == value for key, value in found.items())
+    return found == own or (isinstance(own, list | tuple) and isinstance(found, list) and list(own) == found)

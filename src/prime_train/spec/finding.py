@@ -42,6 +42,7 @@ CODES: dict[str, str] = {
     "PT025": "requirements of the image are missing, not pinned by hashes, or hold a secret",
     "PT026": "the provider does not start machines from this image",
     "PT027": "the operator's policy does not allow what the config chooses",
+    "PT028": "the script was not rehearsed",
     "PT030": "the working tree cannot be packed, or lacks files that the command names",
     "PT090": "an ignore comment without a reason",
     "PT091": "an ignore comment for a finding that cannot be ignored",

@@ -981,6 +981,10 @@ class RunSpec(SpecSection):
     name, a comparison, and a value; `base` is the number of the newest run on the base branch, as in "loss <=
     base * 1.02".
     """
+    rehearsed: Annotated[str, Field(pattern=r"^([0-9a-f]{12}|waived)$")] | None = None
+    """Which rehearsal has shown that the script resumes; `prime-train try` writes it. A launch of a script of
+    one's own on a rented machine wants one that fits the config, or the word waived.
+    """
     tags: tuple[Tag, ...] = ()
     """Words to find runs by, such as ablation or paper-2: lower-case letters, digits, dots, hyphens and
     underscores, at most 32 each.

@@ -41,6 +41,7 @@ _COMMANDS = {
     Operation.STATUS: "status",
     Operation.STOP: "stop",
     Operation.SWEEP: "watch --once",
+    Operation.TRY: "try",
     Operation.VALIDATE: "validate",
     Operation.VERIFY: "checkpoints verify --all",
     Operation.VERIFY_BUNDLE: "bundle --verify",
@@ -95,6 +96,7 @@ _FLAGS = {
     SettingAdvice.USD_MAX: "--usd-max ",
     SettingAdvice.USD_PER_HOUR_MAX: "--budget ",
     SettingAdvice.WANDB: "--wandb ",
+    SettingAdvice.WITHOUT_REHEARSAL: "--without-rehearsal",
     SettingAdvice.WEIGHTS_IN_BUCKET: "--weights-in-bucket",
 }
 

@@ -122,6 +122,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "import": (
         ("show the config that a SkyPilot task would become", "prime-train import sky.yaml"),
         ("write it, with a budget", "prime-train import job.yaml --usd 20 --output configs/my-run.yaml"),
+        (
+            "a run of Prime's hosted training, as one of prime-rl",
+            "prime-train import hosted.toml --usd 20 --output configs/my-run.yaml",
+        ),
     ),
     "validate": (
         ("all configs in a folder", "prime-train validate configs"),

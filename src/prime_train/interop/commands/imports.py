@@ -17,7 +17,8 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            help="The file, such as sky.yaml, job.yaml, .dstack.yml or train.slurm.", show_default=False
+            help="The file, such as sky.yaml, job.yaml, .dstack.yml, train.slurm or hosted.toml.",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -42,43 +43,53 @@ def import_(
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> Exit:
-    """Make a config of another tool's task or a Slurm script.
+    """Make a config of another tool's task or script.
 
     Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look
     secret become secrets, without their values. Whatever a config does not have is listed with its line and
-    the reason. Exits with code 1 if the config cannot be launched yet, or its command needs several machines
-    or another accelerator. Nothing is rented.
+    the reason. Exits with code 0 only if the config can be launched, and nothing was left out that changes
+    what runs, such as nodes, other accelerators, buckets, mounts or missing files. A config of Prime's hosted
+    training becomes one of prime-rl, with --output also its rl.toml. Nothing is rented.
     """
-    from prime_train.interop.imports.convert import imported
+    from prime_train.interop.imports.convert import checked, imported
     from prime_train.planning.new_configs.new_config import checked_usd, save_files
 
     made = imported(file, output, name=name, usd=checked_usd(str(usd)) if usd is not None else None)
     if output is not None:
-        save_files({output: made.text}, replace=force)
-        typer.echo(f"wrote {output}, made of {file}, a file of {made.tool}")
+        save_files({output: made.text, **made.files}, replace=force)
+        made = checked(made)
+        beside = "".join(f" and {path}" for path in made.files)
+        typer.echo(f"wrote {output}{beside}, made of {file}, a file of {made.tool}")
     else:
         typer.echo(made.text, nl=False)
+        for path in made.files:
+            typer.echo(f"\n{path} belongs to it: add --output {made.path} to write both", err=True)
     _tell(made, file)
     return Exit.FINDINGS if has_errors(made.findings) or made.impossible else Exit.OK
 
 
 def _tell(made: "Imported", file: Path) -> None:
     """Print on stderr what is left to do, so that stdout can be written to a file."""
-    if made.left:
-        typer.echo(f"\nnot carried over from {file}:", err=True)
-    for one in made.left:
+    harmless = [one for one in made.left if one not in made.impossible]
+    if harmless:
+        typer.echo(f"\nnot carried over from {file}, and what runs is the same without:", err=True)
+    for one in harmless:
         typer.echo(
             f"  line {one.line}: {one.what}: {one.why}" if one.what else f"  line {one.line}: {one.why}",
             err=True,
         )
-    typer.echo("\nleft to write:", err=True)
+    if made.missing:
+        typer.echo("\nleft to write:", err=True)
     for advice in made.missing:
         typer.echo(f"  {worded(advice)}", err=True)
     errors = tuple(finding for finding in made.findings if finding.severity is Severity.ERROR)
     if made.impossible:
         typer.echo("\nit cannot run as it is:", err=True)
     for one in made.impossible:
-        typer.echo(f"  line {one.line}: {one.what}: {one.why}", err=True)
+        typer.echo(
+            f"  line {one.line}: {one.what}: {one.why}" if one.what else f"  line {one.line}: {one.why}",
+            err=True,
+        )
     if errors:
         typer.echo("\nit cannot be launched yet:", err=True)
         for finding in errors:

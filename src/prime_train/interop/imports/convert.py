@@ -1,8 +1,9 @@
 """Reads the file, recognises whose it is, and makes the config of it."""
 
+import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from prime_train.exit_codes import Exit
 from prime_train.interop.export.machine_files import HEADER
 from prime_train.interop.imports.draft import Draft, LeftOut, name_of, tree_of
 from prime_train.interop.imports.dstack import read_dstack
-from prime_train.interop.imports.kubernetes import read_kubernetes
+from prime_train.interop.imports.files import list_absent, list_server
+from prime_train.interop.imports.hosted import is_hosted, read_hosted
+from prime_train.interop.imports.kubernetes import READERS, read_kubernetes
 from prime_train.interop.imports.skypilot import read_skypilot
 from prime_train.interop.imports.slurm import read_slurm
 from prime_train.spec.finding import Finding
@@ -21,12 +24,47 @@ from prime_train.spec.finding_drafts import FindingDraft, ParseAborted
 from prime_train.spec.overrides import config_text
 from prime_train.spec.reader import read_text
 from prime_train.spec.source_file import read_source
+from prime_train.spec.toml_tree import read_code as read_toml
 from prime_train.spec.tree import Mapping, Scalar
 from prime_train.spec.yaml_tree import read_code
 
 DOCUMENTS_MAX = 100
+CHARS_MAX = 128 * 1024
+"""A launch refuses larger configs, because they could not be stored."""
+_GIVE = "give a file of one of these tools: SkyPilot, Kubernetes, dstack, Slurm, Prime's hosted training"
 SLURM = "Slurm"
 _SLURM = re.compile(r"^#SBATCH\b", re.MULTILINE)
+_BESIDE = (
+    *(
+        "ConfigMap",
+        "Secret",
+        "Service",
+        "Namespace",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "ServiceAccount",
+    ),
+    *(
+        "Role",
+        "RoleBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "PriorityClass",
+        "StorageClass",
+        "ExternalSecret",
+    ),
+    *(
+        "LocalQueue",
+        "ClusterQueue",
+        "ResourceFlavor",
+        "WorkloadPriorityClass",
+        "ResourceQuota",
+        "NetworkPolicy",
+    ),
+    *("PodGroup", "ResourceClaimTemplate", "Workload"),
+)
+"""Kinds of objects of Kubernetes that run nothing: what a pod takes of them is listed with the pod."""
+_NO_SCRIPTS = (".py", ".ipynb", ".md", ".rst", ".j2", ".tmpl", ".template")
 _SEPARATOR = re.compile(r"---(?=\s|$)|\.\.\.\s*$")
 
 
@@ -46,6 +84,8 @@ class Imported:
     impossible: tuple[LeftOut, ...]
     findings: tuple[Finding, ...]
     sources: dict[str, str]
+    files: dict[Path, str] = field(default_factory=dict)
+    """Texts of the files that the config names, by their paths."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +104,8 @@ _TOOLS = (
         read_skypilot,
     ),
 )
+_TRAINING = _Tool("hosted training", is_hosted, read_hosted)
+"""Prime Intellect's: its configs are TOML, and of nothing else's form in YAML."""
 
 
 def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -> Imported:
@@ -74,12 +116,17 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
     tool that is known.
     """
     tool, draft = _read(file)
+    list_absent(draft)
+    list_server(draft)
     draft.name = (
         name
         or draft.name
         or name_of(output.stem if output is not None else file.name.partition(".")[0] or tool)
     )
     path = output if output is not None else Path("configs") / f"{draft.name or 'imported'}.yaml"
+    folder = path.parent / (draft.name or "imported")
+    if draft.files:
+        draft.code = {"folder": _from_here(folder)}
     text = config_text(tree_of(draft, usd))
     findings, sources = check_run_config(read_text(text, str(path)))
     left = tuple(sorted(dict.fromkeys(draft.left), key=lambda one: one.line))
@@ -92,7 +139,20 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
         tuple(dict.fromkeys(draft.impossible)),
         findings,
         sources,
+        {folder / name: text for name, text in draft.files.items()},
     )
+
+
+def _from_here(folder: Path) -> str:
+    """Return the folder relative to the current one, if it is in there."""
+    inside = os.path.relpath(folder)
+    return folder.as_posix() if inside.startswith("..") else Path(inside).as_posix()
+
+
+def checked(made: Imported) -> Imported:
+    """Return the same with the findings as of now, when the files that the config names may have been written."""
+    findings, sources = check_run_config(read_text(made.text, str(made.path)))
+    return replace(made, findings=findings, sources=sources)
 
 
 def _missing(draft: Draft, usd: float | None) -> list[Advice]:
@@ -106,29 +166,40 @@ def _missing(draft: Draft, usd: float | None) -> list[Advice]:
                 " sets it",
             )
         )
+    if draft.trainer:
+        return found + [Advice(text) for text in draft.chosen] + _missing_secrets(draft)
     if not draft.command:
         found.append(Advice("trainer.command: the file names no command"))
+    if draft.count is not None and not draft.gpus and not draft.gpu_gb_min:
+        found.append(
+            Advice("hardware.gpus: the file names no kind of GPU, so the cheapest of any kind is rented")
+        )
     found.append(
         Advice(
             "trainer.resume: what the command gets when a checkpoint was restored; without it, a lost run "
             "starts over"
         )
     )
-    mounted = (
-        f"checkpoints: {{folder: {draft.mounted[0]}}}, which is a bucket in the file, if the command saves "
-        "there; "
-        if draft.mounted
-        else ""
-    )
+    mounted = ""
+    if draft.mounted:
+        # A folder of checkpoints lies in the working tree.
+        inside = re.sub(r"[^\w./-]|\.\.", "", draft.mounted[0]).strip("/.") or "checkpoints"
+        mounted = (
+            f"checkpoints: {{folder: {inside}}}, and let the command save there instead of to {draft.mounted[0]}, "
+            "which is a bucket in the file, if it saves there; "
+        )
     where = mounted or "checkpoints: where the command saves, "
     found.append(Advice(f"{where}so that a lost machine costs no more than the time since the last one"))
     if draft.spot == "never":
         found.append(
             Advice("hardware.spot is never, as in the file; prefer is cheaper once the run can resume")
         )
-    if draft.secrets:
-        found.append(Advice(f"secrets: set {', '.join(draft.secrets)} where the control plane runs"))
-    return found
+    return found + _missing_secrets(draft)
+
+
+def _missing_secrets(draft: Draft) -> list[Advice]:
+    names = ", ".join(draft.secrets)
+    return [Advice(f"secrets: set {names} where the control plane runs")] if names else []
 
 
 def _read(file: Path) -> tuple[str, Draft]:
@@ -140,6 +211,12 @@ def _read(file: Path) -> tuple[str, Draft]:
         source = read_source(file)
     except ParseAborted as halt:
         raise _unreadable(file, halt.draft) from None
+    if len(source) > CHARS_MAX:
+        raise UsageError(
+            f"{file} has {len(source)} characters, and the commands of a run at most {CHARS_MAX}",
+            fix="give what describes the run in a file of its own",
+            code=Exit.FINDINGS,
+        )
     if source.startswith(HEADER):
         draft.left.append(
             LeftOut(
@@ -150,42 +227,66 @@ def _read(file: Path) -> tuple[str, Draft]:
             )
         )
     if _SLURM.search(source):
+        if file.suffix in _NO_SCRIPTS:
+            why = "the file only contains a script of Slurm: give the script that it writes"
+            draft.refuse_line(1, "", why)
         read_slurm(draft, source)
         return SLURM, draft
+    if file.suffix == ".toml":
+        _read_toml(draft, file, source)
+        return _TRAINING.title, draft
     candidates: list[tuple[_Tool, Mapping]] = []
     for text in _documents(source):
         try:
             root, drafts = read_code(text)
         except ParseAborted as halt:
             raise _unreadable(file, halt.draft) from None
-        draft.left += [
-            LeftOut(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message)
-            for one in drafts
-        ]
-        its = next((tool for tool in _TOOLS if tool.is_its(root)), None)
+        for one in drafts:
+            draft.refuse_line(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message)
+        its = next((tool for tool in (*_TOOLS, _TRAINING) if tool.is_its(root)), None)
         if its is not None:
             candidates.append((its, root))
         else:
-            draft.leave(root, "", "this part of the file belongs to no tool that is known")
+            name_only = [entry.key for entry in root.entries] in (["name"], ["name", "execution"])
+            leave = draft.leave if name_only else draft.refuse
+            leave(
+                root,
+                "",
+                "this part of the file belongs to no tool that is known: delete it if nothing needs it",
+            )
     chosen = next(
-        (one for one in candidates if _kind(one[1]) in ("", "Job")), candidates[0] if candidates else None
+        (one for one in candidates if _kind(one[1]) in ("", *READERS)), candidates[0] if candidates else None
     )
     if chosen is None:
         message = (
-            f"{file} is no SkyPilot task (run, resources), Kubernetes Job (kind: Job), dstack "
-            "task (type: task) or Slurm script"
+            f"{file} is no SkyPilot task (run, resources), Kubernetes Job (kind: {', '.join(READERS)}), dstack "
+            "task (type: task), Slurm script or config of hosted training (model, max_steps, env)"
         )
-        raise UsageError(message, fix="give a file of one of these tools", code=Exit.FINDINGS)
+        raise UsageError(message, fix=_GIVE, code=Exit.FINDINGS)
     for tool, root in candidates:
         if root is not chosen[1]:
-            draft.leave(
-                root,
-                _kind(root),
-                f"another object of {tool.title} in the same file: a config describes one run",
-            )
+            why = f"another object of {tool.title} in the same file: a config describes one run"
+            if _kind(root) in _BESIDE:
+                draft.leave(root, _kind(root), why)
+            else:
+                draft.refuse(root, _kind(root), f"{why}; give it in a file of its own, and delete it here")
     tool, root = chosen
     tool.read(draft, root)
     return tool.title, draft
+
+
+def _read_toml(draft: Draft, file: Path, source: str) -> None:
+    try:
+        root = read_toml(source)
+    except ParseAborted as halt:
+        raise _unreadable(file, halt.draft) from None
+    if not is_hosted(root):
+        raise UsageError(
+            f"{file} is no config of Prime Intellect's hosted training (model, max_steps, [[env]])",
+            fix=_GIVE,
+            code=Exit.FINDINGS,
+        )
+    read_hosted(draft, root)
 
 
 def _documents(source: str) -> list[str]:

@@ -20,17 +20,35 @@ SECRET_NAME = re.compile(
 """Names of variables whose values are secrets, or may be: one too many costs a line of the operator's list,
 one too few a leaked key.
 """
-WHY_NOT = "prime-train has no such setting"
+WHY_NOT = "prime-train has no such setting, and it may change what runs: delete it if it does not"
 ONE_MACHINE = (
     "a run has one machine, and this command expects several; choose one with more GPUs, and a command for "
     "one machine"
 )
+ITSELF = "127.0.0.1"
+ADDRESSES = frozenset(
+    (
+        *(
+            "MASTER_ADDR",
+            "COORDINATOR_ADDRESS",
+            "JAX_COORDINATOR_ADDRESS",
+            "RDZV_ENDPOINT",
+            "PET_RDZV_ENDPOINT",
+        ),
+        *("PET_MASTER_ADDR", "PET_RDZV_HOST", "MAIN_PROCESS_IP", "HEAD_NODE_IP", "NODE_IPS"),
+    )
+)
+"""Variables with the address of the first machine of several, which is the only one here."""
+_HOST = re.compile(r"([\w.-]{1,253})((?::\d{1,5})?)")
+_OF_ITSELF = re.compile(r"localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0")
 REMOVED = "$REMOVED_SECRET"
 """What stands in a command where a secret was written out."""
 BASH = re.compile(
-    r"\[\[|<\(|&>|=~|\(\(|^\s*source\s|\bpipefail\b|^\s*(declare|function|shopt|mapfile|readarray)\b|"
-    r"\$\{\w+(//|\^|,|\[)|=\(|\{\d+\.\.\d+\}"
-    r"|\bconda activate\b|<<<",
+    r"\[\[|<\(|>\(|\|&|&>|=~|\(\(|\bpipefail\b|<<<|=\(|\$'|\bconda activate\b|\w\+=|\[ [^]\n]{0,200}==|"
+    r"(^|[;&|({]|\b(then|do|else))[ \t]*(source|declare|local|function|shopt|mapfile|readarray|pushd|popd|let|"
+    r"select|typeset|export -f)\b|\becho -e\b|\bread -[a-zA-Z]{0,9}[adnpt]\b|\bprintf -v\b|\btrap\b.{0,200}\bERR\b|"
+    r"\$\{!|\$\{\w+(//?|\^|,|\[|:\d|@)|\$(RANDOM|SECONDS|PIPESTATUS|BASH\w*|HOSTNAME|EUID|UID)\b|"
+    r"\{(\d+\.\.\d+|[\w./-]*,[\w.,/-]*)\}",
     re.MULTILINE,
 )
 """What bash understands and /bin/sh may not."""
@@ -69,19 +87,43 @@ class Draft:
     disk_gib: int | None = None
     image: str = ""
     code: dict[str, Plain] = field(default_factory=dict)
+    has_code: bool = False
+    """Whether the file says where the code is."""
     hours: float | None = None
+    trainer: dict[str, Plain] = field(default_factory=dict)
+    """The section of a trainer that has no command; `files` holds the texts of what it names, by their names."""
+    sections: dict[str, Plain] = field(default_factory=dict)
+    """Further sections of the config."""
+    files: dict[str, str] = field(default_factory=dict)
+    chosen: list[str] = field(default_factory=list)
+    """What the file does not say, and what was written for it."""
     left: list[LeftOut] = field(default_factory=list)
     impossible: list[LeftOut] = field(default_factory=list)
-    """What of `left` the command cannot run without, so that the config is of no use as it is."""
+    """What of `left` changes what runs, so that the config alone does not do what the file did."""
+    names_image: bool = False
+    """Whether the file names an image, which may have files and programs of its own."""
+    lines: list[tuple[str, dict[int, str]]] = field(default_factory=list)
+    """The lines of the commands by their numbers in the file, in the order in which they run, with their keys."""
+    folders: list[str] = field(default_factory=list)
+    """Folders that the command expects, empty at first."""
+    copied: list[tuple[Node, str, str]] = field(default_factory=list)
+    """Files that the other tool copies to the same path below the folder of the commands: where the file says
+    so, its keys, and the path.
+    """
     mounted: list[str] = field(default_factory=list)
     """Folders in which the other tool shows a bucket: what the command writes there outlives its machine."""
 
     def leave(self, node: TreeEntry | Node, what: str, why: str) -> None:
+        """List what the config does not have, and what runs is the same without."""
         self.left.append(LeftOut(node.place.line, what, why))
 
     def refuse(self, node: TreeEntry | Node, what: str, why: str) -> None:
-        """List what the config does not have, and the command cannot run without."""
-        self.leave(node, what, why)
+        """List what the config does not have, though it changes what runs. `why` says what to do."""
+        self.refuse_line(node.place.line, what, why)
+
+    def refuse_line(self, line: int, what: str, why: str) -> None:
+        """List such a thing by the line of the file in which it is."""
+        self.left.append(LeftOut(line, what, why))
         self.impossible.append(self.left[-1])
 
     def variable(self, name: str, value: Node, what: str) -> None:
@@ -89,9 +131,9 @@ class Draft:
         value.
         """
         if not VARIABLE.fullmatch(name):
-            self.leave(value, what, "this is not the name of a variable")
+            self.refuse(value, what, "this is not the name of a variable: rename it")
         elif not isinstance(value, Scalar):
-            self.leave(value, what, "its value is not a text")
+            self.refuse(value, what, "its value is not a text: write it as one")
         elif SECRET_NAME.search(name) or LOOKS.search(value.text):
             self.secret(name, value, what)
             if value.text and value.value is not None:
@@ -102,28 +144,38 @@ class Draft:
                     "plane runs",
                 )
         elif value.value is None:
-            self.leave(value, what, f"it has no value here: add {name} under environment, or under secrets")
+            self.refuse(value, what, f"it has no value here: add {name} under environment, or under secrets")
+        elif (
+            name in ADDRESSES
+            and (found := _HOST.fullmatch(value.text))
+            and not _OF_ITSELF.fullmatch(found[1])
+        ):
+            self.leave(
+                value, what, f"a run has one machine, so it is {ITSELF} now, instead of {found[1][:60]}"
+            )
+            self.environment[name] = f"{ITSELF}{found[2]}"
         else:
             self.environment[name] = value.text
 
     def secret(self, name: str, place: TreeEntry | Node, what: str) -> None:
         """Take over a secret by its name."""
         if not VARIABLE.fullmatch(name):
-            self.leave(place, what, "this is not the name of a variable")
+            self.refuse(place, what, "this is not the name of a variable: rename it")
         elif name not in self.secrets:
             self.secrets.append(name)
 
     def set_image(self, image: str, place: TreeEntry | Node, what: str) -> None:
         """Take over the image of a machine, which must be named by its digest."""
+        self.names_image = True
         plain = image.removeprefix("docker:")
         if is_reference(plain):
             self.image = plain
         else:
-            self.leave(
+            self.refuse(
                 place,
                 what,
-                f"{image[:100]} has no digest, so it may be another image tomorrow: write hardware.image: "
-                f"{_digest(plain)}",
+                f"{image[:100]} has no digest, so it may be another image tomorrow, and the commands need what "
+                f"is in it: write hardware.image: {_digest(plain)}",
             )
 
     def without_secrets(self, node: Node, text: str, what: str) -> str:
@@ -132,19 +184,14 @@ class Draft:
         if found is None:
             return text
         line = node.place.line + text.count("\n", 0, found.start()) + (1 if "\n" in text else 0)
-        self.left.append(
-            LeftOut(
-                line,
-                what,
-                f"it contains what looks like a secret, now {REMOVED}: put its variable under secrets",
-            )
-        )
+        why = f"it contains what looks like a secret, now {REMOVED}: put its variable under secrets"
+        self.refuse_line(line, what, why)
         return LOOKS.sub(REMOVED, text)
 
 
 def tree_of(draft: Draft, usd: float | None) -> dict[str, Plain]:
     """Return the config's keys and values, in the order in which people read them."""
-    trainer: dict[str, Plain] = {}
+    trainer: dict[str, Plain] = dict(draft.trainer)
     if draft.command:
         # Braces are placeholders in a command, and what the other tool started does not know how prime-train
         # resumes.
@@ -162,6 +209,7 @@ def tree_of(draft: Draft, usd: float | None) -> dict[str, Plain]:
         "environment": dict(draft.environment),
         "secrets": list(draft.secrets),
         "hardware": _hardware(draft),
+        **draft.sections,
         "budget": budget,
     }
     return {key: value for key, value in parts.items() if value}
@@ -200,7 +248,7 @@ class Section:
             and not isinstance(tree, Tree)
             and not (isinstance(tree, Scalar) and tree.value is None)
         ):
-            draft.leave(tree, path, "keys with values are expected here")
+            draft.refuse(tree, path, "keys with values are expected here")
 
     def take(self, key: str) -> TreeEntry | None:
         """Return the entry with this key, which then counts as carried over; None: there is none, or it has
@@ -213,6 +261,10 @@ class Section:
             else None
         )
 
+    def peek(self, key: str) -> TreeEntry | None:
+        """Return the entry with this key, which does not count as carried over."""
+        return self._entries.get(key)
+
     def text(self, key: str) -> str:
         """Return the value with this key as a text; empty: there is none, or it is none, which is then left
         out.
@@ -222,7 +274,7 @@ class Section:
             return ""
         if isinstance(found.value, Scalar):
             return found.value.text
-        self._draft.leave(found, self.name(key), "a text is expected here")
+        self._draft.refuse(found, self.name(key), "a text is expected here")
         return ""
 
     def section(self, key: str) -> "Section":
@@ -245,10 +297,16 @@ class Section:
     def name(self, key: str) -> str:
         return f"{self._path}.{key}" if self._path else key
 
-    def close(self, why: Mapping[str, str]) -> None:
-        """Leave out every key that was not taken. `why`: the reasons by key."""
+    def close(self, left: Mapping[str, str], refused: Mapping[str, str] | None = None) -> None:
+        """Leave out every key that was not taken, with the reasons by key. `left`: what runs is the same
+        without them. All others change it, or may: `refused` says what to do about those that are known.
+        """
         for entry in self.rest():
-            self._draft.leave(entry, self.name(entry.key), why.get(entry.key, WHY_NOT))
+            if entry.key in left:
+                self._draft.leave(entry, self.name(entry.key), left[entry.key])
+            else:
+                why = (refused or {}).get(entry.key, WHY_NOT)
+                self._draft.refuse(entry, self.name(entry.key), why)
 
 
 def name_of(text: str) -> str:

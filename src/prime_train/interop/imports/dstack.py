@@ -5,36 +5,50 @@ import shlex
 
 from prime_train.errors import UsageError
 from prime_train.interop.imports.draft import INSTALLS, ONE_MACHINE, Draft, Section, in_bash, name_of
-from prime_train.interop.imports.gpus import count_of, kind_of
+from prime_train.interop.imports.gpus import count_of, is_other_chip, kind_of
+from prime_train.interop.imports.needs import OTHER_CHIPS, list_needs, list_unset, numbered
 from prime_train.interop.imports.quantities import gib_of, hours_of, lower_end, usd_of
 from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry
 
 _PLACE = "machines are rented from the providers that the control plane has, wherever they are the cheapest"
 _WHY = {
     **dict.fromkeys(
-        ("backends", "regions", "availability_zones", "instance_types", "fleets", "reservation"), _PLACE
+        (
+            *("backends", "regions", "availability_zones", "instance_types", "instances", "fleets"),
+            *("reservation", "spot_duration"),
+        ),
+        _PLACE,
     ),
     **dict.fromkeys(
         ("retry", "creation_policy", "idle_duration", "utilization_policy"),
         "lost machines are replaced in any case",
     ),
-    **dict.fromkeys(
-        ("volumes", "files"),
-        "files come with the working tree; checkpoints and outputs are kept in the bucket",
-    ),
-    **dict.fromkeys(
-        ("python", "nvcc", "docker", "privileged", "user", "shell"), "it is about dstack's image; see image"
-    ),
-    "registry_auth": "see hardware.image",
+    **dict.fromkeys(("startup_order", "stop_criteria"), "a run has one machine"),
+    "privileged": "a rented machine has no other users",
     "ports": "no port of a machine is open to others",
     "tags": "see tags",
     "priority": "every run gets a machine of its own",
     "stop_duration": "see trainer.stop_s",
     "schedule": "a run is launched by hand, by Python, or from GitHub",
 }
+_REFUSED = {
+    "volumes": "nothing is mounted on a rented machine: fetch what the commands read under setup; checkpoints and "
+    "outputs are kept in the bucket",
+    "nvcc": "dstack's image has CUDA's compiler: write a hardware.image that has it",
+    "docker": "a rented machine may be a container itself, without Docker: write the image as hardware.image",
+    "user": "commands run as the user of the machine: leave it out if they may",
+    "entrypoint": "commands run by themselves: write it before them",
+    "registry_auth": "the image is private: see hardware.image on how a provider gets it",
+    "model": "prime-train trains and serves nothing: leave it out if the commands train",
+}
+_PYTHON = (
+    "dstack's image has this Python in an environment of its own: add under setup what makes one, such as "
+    "uv venv --python {}, and let the commands use it"
+)
 _WHY_RESOURCE = dict.fromkeys(
     ("cpu", "memory", "shm_size"), "machines are chosen by their GPUs, disk and price"
 )
+_NO_COUNT = "{!r} is not a number of GPUs of one machine: write hardware.count"
 _SPOT = {"spot": "only", "on-demand": "never", "auto": "prefer"}
 _SECRET = re.compile(r"\$\{\{\s*secrets\.[A-Za-z0-9_-]+\s*\}\}")
 
@@ -57,10 +71,16 @@ def read_dstack(draft: Draft, root: Mapping) -> None:
     image = top.take("image")
     if image is not None and isinstance(image.value, Scalar):
         draft.set_image(image.value.text, image, "image")
+    python = top.take("python")
+    if python is not None:
+        text = python.value.text if isinstance(python.value, Scalar) else "3.12"
+        draft.refuse(python, "python", _PYTHON.format(text[:10]))
+    shell = top.text("shell")
     _price_and_time(draft, top)
     _resources(draft, top.section("resources"))
-    _commands(draft, top)
-    top.close(_WHY)
+    _files(draft, top.take("files"))
+    _commands(draft, top, shell)
+    top.close(_WHY, _REFUSED)
 
 
 def _variables(draft: Draft, entry: TreeEntry | None) -> None:
@@ -74,11 +94,11 @@ def _variables(draft: Draft, entry: TreeEntry | None) -> None:
                     name, equals, text = item.text.partition("=")
                     _variable(draft, name.strip(), Scalar(item.place, text, text if equals else None))
                 else:
-                    draft.leave(item, "env", "a line such as NAME=value is expected here")
+                    draft.refuse(item, "env", "a line such as NAME=value is expected here")
         case None:
             return
         case other:
-            draft.leave(other, "env", "variables are expected here")
+            draft.refuse(other, "env", "variables are expected here")
 
 
 def _variable(draft: Draft, name: str, value: Node) -> None:
@@ -96,7 +116,8 @@ def _code(draft: Draft, top: Section) -> None:
         folder = item.text if isinstance(item, Scalar) else found.text("local_path") if found else ""
         url, ref = (found.text("url"), found.text("hash") or found.text("branch")) if found else ("", "")
         if number or (not folder and not url):
-            draft.leave(item, "repos", "a run has one working tree")
+            why = "a run has one working tree: clone the others under setup"
+            draft.refuse(item, "repos", why)
             continue
         if re.match(r"(https?|git|ssh)[:@]", folder):
             folder, url = "", folder
@@ -106,6 +127,19 @@ def _code(draft: Draft, top: Section) -> None:
             draft.code = {"folder": folder}
         if found is not None:
             found.close({"path": "the working tree is the folder in which commands run"})
+    if repos is not None and not isinstance(repos.value, Listing):
+        draft.refuse(repos, "repos", "a list is expected here")
+
+
+def _files(draft: Draft, entry: TreeEntry | None) -> None:
+    """Take over files that are at the same path in the working tree, which goes along in any case."""
+    items = entry.value.items if entry is not None and isinstance(entry.value, Listing) else ()
+    for item in items:
+        text = item.text.strip() if isinstance(item, Scalar) else ""
+        if text not in (".", "./"):
+            draft.copied.append((item, "files", text))
+    if entry is not None and not isinstance(entry.value, Listing):
+        draft.refuse(entry, "files", "a list is expected here")
 
 
 def _price_and_time(draft: Draft, top: Section) -> None:
@@ -115,28 +149,30 @@ def _price_and_time(draft: Draft, top: Section) -> None:
         if text in _SPOT:
             draft.spot = _SPOT[text]
         else:
-            draft.leave(policy, "spot_policy", "spot, on-demand or auto is expected here")
+            draft.refuse(policy, "spot_policy", "spot, on-demand or auto is expected here")
     price = top.take("max_price")
     if price is not None:
         draft.usd_per_hour_max = usd_of(price.value.text) if isinstance(price.value, Scalar) else None
         if draft.usd_per_hour_max is None:
-            draft.leave(price, "max_price", "this is not a number of dollars")
+            draft.refuse(price, "max_price", "this is not a number of dollars")
     longest = top.take("max_duration")
     if longest is not None and not (
         isinstance(longest.value, Scalar) and longest.value.text in ("off", "false")
     ):
         draft.hours = hours_of(longest.value.text) if isinstance(longest.value, Scalar) else None
         if draft.hours is None:
-            draft.leave(longest, "max_duration", "this is not a duration; see budget.hours")
+            draft.refuse(longest, "max_duration", "this is not a duration; see budget.hours")
 
 
-def _commands(draft: Draft, top: Section) -> None:
-    """Take over the commands. Those at the start that only install something become commands of `setup`."""
+def _commands(draft: Draft, top: Section, shell: str) -> None:
+    """Take over the commands. Those at the start that only install something become commands of `setup`.
+    `shell`: what they are written for, if the file says so.
+    """
     found = top.take("commands")
     items = found.value.items if found is not None and isinstance(found.value, Listing) else ()
     for item in items:
         if not isinstance(item, Scalar):
-            draft.leave(item, "commands", "a command is expected here")
+            draft.refuse(item, "commands", "a command is expected here")
     texts = [
         (item, draft.without_secrets(item, item.text.strip(), "commands"))
         for item in items
@@ -154,16 +190,31 @@ def _commands(draft: Draft, top: Section) -> None:
                 else lines
             )
         else:
-            draft.leave(folder, "working_dir", "commands run in the working tree; see trainer.code")
+            why = "commands run in the working tree: write its folder in there as trainer.code.folder"
+            draft.refuse(folder, "working_dir", why)
     # dstack joins them by &&: the first that fails ends the task.
     draft.command = in_bash("\n".join(["set -e", *lines] if len(lines) > 1 else lines))
     own = {
         "DSTACK_GPUS_NUM": str(draft.count or 0),
         "DSTACK_GPUS_PER_NODE": str(draft.count or 0),
         "DSTACK_NODES_NUM": "1",
+        "DSTACK_NODES_IPS": "127.0.0.1",
+        "DSTACK_RUN_NAME": draft.name,
     }
     own |= {"DSTACK_NODE_RANK": "0", "DSTACK_MASTER_NODE_IP": "127.0.0.1"}
-    draft.environment.update({name: value for name, value in own.items() if name in draft.command})
+    used = "\n".join([*draft.setup, draft.command])
+    draft.environment.update({name: value for name, value in own.items() if name in used})
+    if shell not in ("", "sh", "bash", "/bin/sh", "/bin/bash"):
+        place = found if found is not None else folder
+        if place is not None:
+            draft.refuse(place, "shell", f"commands run by sh or bash, not by {shell[:20]!r}")
+    where = folder.value.text if folder is not None and isinstance(folder.value, Scalar) else "."
+    for item in items:
+        if isinstance(item, Scalar):
+            own_lines = numbered(item, item.text)
+            list_needs(draft, own_lines, "commands")
+            list_unset(draft, own_lines, "commands", "DSTACK")
+            draft.lines += [("commands", own_lines)] if where in (".", "./") else []
 
 
 def _resources(draft: Draft, found: Section) -> None:
@@ -180,7 +231,7 @@ def _resources(draft: Draft, found: Section) -> None:
         low, has_end = lower_end(text)
         draft.disk_gib = gib_of(low)
         if draft.disk_gib is None:
-            draft.leave(disk, "resources.disk", "this is not a size")
+            draft.refuse(disk, "resources.disk", "this is not a size: write hardware.disk_gib")
         elif has_end:
             draft.leave(disk, "resources.disk", "a disk has a least size only")
     found.close(_WHY_RESOURCE)
@@ -201,13 +252,15 @@ def _gpu(draft: Draft, entry: TreeEntry) -> None:
                     memory = part
                 elif re.fullmatch(r"[0-9]+(\.\.[0-9]*)?", part.strip()):
                     count = part
+                elif part.lower() in ("amd", "google", "intel", "tenstorrent"):
+                    draft.refuse(entry, "resources.gpu", OTHER_CHIPS)
                 elif part.lower() not in ("nvidia", "gpu"):
                     names += [name for name in part.split(",") if name.strip()]
         case Mapping() as tree:
             inner = Section(draft, tree, "resources.gpu")
             vendor, name = inner.text("vendor"), inner.take("name")
             if vendor and vendor.lower() != "nvidia":
-                draft.leave(entry, "resources.gpu.vendor", "only NVIDIA's GPUs are rented")
+                draft.refuse(entry, "resources.gpu.vendor", OTHER_CHIPS)
             items = (
                 name.value.items
                 if name is not None and isinstance(name.value, Listing)
@@ -218,13 +271,14 @@ def _gpu(draft: Draft, entry: TreeEntry) -> None:
             names = [item.text for item in items if isinstance(item, Scalar)]
             memory, count = inner.text("memory"), inner.text("count")
             inner.close(
+                {},
                 {
-                    "compute_capability": "machines are chosen by their kind of GPU",
-                    "total_memory": "see hardware.variants",
-                }
+                    "compute_capability": "machines are chosen by their kind of GPU: write hardware.gpus",
+                    "total_memory": "write hardware.variants with count and gpu_gb_min",
+                },
             )
         case other:
-            draft.leave(other, "resources.gpu", "a kind of GPU is expected here")
+            draft.refuse(other, "resources.gpu", "a kind of GPU is expected here")
             return
     low, has_end = lower_end(memory)
     is_exact = ".." not in memory
@@ -232,7 +286,7 @@ def _gpu(draft: Draft, entry: TreeEntry) -> None:
     number, more = lower_end(count or "1")
     draft.count = count_of(number)
     if draft.count is None:
-        draft.leave(entry, "resources.gpu", f"{count[:20]!r} is not a number of GPUs of one machine")
+        draft.refuse(entry, "resources.gpu", _NO_COUNT.format(count[:20]))
         return
     if has_end or more:
         draft.leave(entry, "resources.gpu", "of a range, only the lower end is used; see hardware.variants")
@@ -242,8 +296,10 @@ def _gpu(draft: Draft, entry: TreeEntry) -> None:
         if kind:
             draft.gpus += [kind] if kind not in draft.gpus else []
             draft.gpu_gb_min = gb if gb and not exact else draft.gpu_gb_min
+        elif is_other_chip(word):
+            draft.refuse(entry, "resources.gpu", f"{word[:40]} is no NVIDIA GPU; only those are rented")
         else:
-            draft.leave(
+            draft.refuse(
                 entry,
                 "resources.gpu",
                 f"{word[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus",

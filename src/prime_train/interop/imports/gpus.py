@@ -7,7 +7,10 @@ from prime_train.estimate.gpus import RENTED, family, from_makers_name, names, p
 _COUNT_MAX = 16
 _KNOWN = frozenset(word for kind in RENTED for word in names(kind))
 _OTHER = re.compile(
-    r"(tpu|trainium|inferentia|gaudi|ascend|habana|neuron|mi[23]\d\d[ax]?$|radeon|ipu\b)", re.IGNORECASE
+    r"(tpu|v[2-9][a-z]*-\d+$|v[2-9](lite|litepod|p|e)\b|trainium|trn\d|inferentia|inf\d|gaudi|ascend|habana|"
+    r"hpu|npu|neuron|(amd[-_ ]?)?(instinct[-_ ]?)?mi[-_ ]?[1-4]\d\d[axp]?$|radeon|rx\d{4}|w\d{4}$|ipu\b|dcu|"
+    r"wormhole|blackhole)",
+    re.IGNORECASE,
 )
 _BOARD = re.compile(r"[-_ ](SXM\d?|PCIE|NVL|NVLINK|MEGA|HBM\d\w?|SHARED)(?=[-_ ]|$)", re.IGNORECASE)
 """What says how a GPU is connected, or made, but not of which kind it is."""

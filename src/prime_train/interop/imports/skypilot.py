@@ -1,36 +1,51 @@
 """A SkyPilot task: `resources`, `setup` and `run`."""
 
+import re
 from collections.abc import Iterator
 
 from prime_train.interop.imports.draft import ONE_MACHINE, Draft, Section, in_bash, name_of
 from prime_train.interop.imports.gpus import count_of, is_other_chip, kind_of
+from prime_train.interop.imports.needs import list_needs, list_unset, numbered
 from prime_train.interop.imports.quantities import gib_of, usd_of
 from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry
 
 _PLACE = "machines are rented from the providers that the control plane has, wherever they are the cheapest"
 _WHY = {
-    "file_mounts": "files come with the working tree or are fetched under setup; checkpoints and outputs are "
-    "kept in the bucket",
-    "volumes": "a machine's disk ends with it; checkpoints and outputs are kept in the bucket",
-    "service": "prime-train trains and serves nothing",
-    "experimental": "it changes SkyPilot itself",
-    "config": "it changes SkyPilot itself",
     "event_callback": "see alerts",
+    "inputs": "an estimate of SkyPilot, which decides where it is cheapest",
+    "outputs": "an estimate of SkyPilot, which decides where it is cheapest",
     "api_server": "it changes SkyPilot itself",
 }
+_REFUSED = {
+    "volumes": "a machine's disk ends with it, and nothing is mounted there: fetch what the commands read under "
+    "setup; checkpoints and outputs are kept in the bucket",
+    "service": "prime-train trains and serves nothing: leave it out if the commands train",
+    "pool": "a run has a machine of its own: leave it out, and launch the runs one by one",
+    "experimental": "it changes SkyPilot itself, and may change what runs: delete it if it does not",
+    "config": "it changes SkyPilot itself, and may change what runs: delete it if it does not",
+}
+_MOUNTED = "in the file, a bucket is mounted there: "
 _WRITABLE = ("MOUNT", "MOUNT_CACHED")
+_BUCKET = ("s3://", "gs://", "r2://", "cos://", "oci://", "nebius://", "https://", "http://")
 _WHY_RESOURCE = {
     **dict.fromkeys(("cloud", "region", "zone", "infra"), _PLACE),
-    **dict.fromkeys(("cpus", "memory", "instance_type"), "machines are chosen by their GPUs, disk and price"),
+    **dict.fromkeys(("cpus", "memory"), "machines are chosen by their GPUs, disk and price"),
     **dict.fromkeys(
         ("spot_recovery", "job_recovery", "autostop"),
         "lost machines are replaced, and machines are given back, in any case",
     ),
     "ports": "no port of a machine is open to others",
     "labels": "see tags",
+    "priority": "every run gets a machine of its own",
+    "network_tier": "a run has one machine",
+    "local_disk": "see hardware.disk_mb_per_s_min",
     "disk_tier": "see hardware.disk_mb_per_s_min",
-    "accelerator_args": "only NVIDIA's GPUs are rented",
 }
+_INSTANCE = (
+    "machines are chosen by their GPUs, and this type may have some: write accelerators, or hardware.gpus and "
+    "hardware.count"
+)
+_REFUSED_RESOURCE = {"accelerator_args": "only NVIDIA's GPUs are rented: name one under hardware.gpus"}
 
 
 def read_skypilot(draft: Draft, root: Mapping) -> None:
@@ -50,38 +65,67 @@ def read_skypilot(draft: Draft, root: Mapping) -> None:
     if run is not None:
         draft.command = _script(draft, run)
     _own_variables(draft)
-    top.close(_WHY)
+    for entry in (setup, run):
+        if entry is not None and isinstance(entry.value, Scalar):
+            lines = numbered(entry.value, entry.value.text)
+            list_needs(draft, lines, entry.key)
+            list_unset(draft, lines, entry.key, "SKY(?:PILOT)?")
+            draft.lines.append((entry.key, lines))
+    top.close(_WHY, _REFUSED)
 
 
 def _script(draft: Draft, entry: TreeEntry) -> str:
     if not isinstance(entry.value, Scalar):
-        draft.leave(entry, entry.key, "commands are expected here, as one text")
+        draft.refuse(entry, entry.key, "commands are expected here, as one text")
         return ""
-    return in_bash(draft.without_secrets(entry.value, entry.value.text.rstrip(), entry.key))
+    text = draft.without_secrets(entry.value, entry.value.text.rstrip(), entry.key)
+    if not draft.has_code and re.search(r"(?<![\w/])~/|\$HOME\b|\$\{HOME\}", text):
+        # Without a workdir, SkyPilot starts commands in the home folder.
+        text = f"cd ~\n{text}"
+    if "sky_workdir" in text:
+        why = "commands run in the working tree, which is in no folder of this name: write . in its place"
+        draft.refuse(entry, entry.key, f"~/sky_workdir: {why}")
+    return in_bash(text)
 
 
 def _mounts(draft: Draft, entry: TreeEntry | None) -> None:
-    """List what is mounted. A bucket that the command can write to is where it saves, as a rule."""
+    """List what is mounted, as nothing is there on a rented machine. A bucket that the command can write to is
+    where it saves, as a rule.
+    """
     if entry is None:
         return
-    for mount in entry.value.entries if isinstance(entry.value, Mapping) else ():
-        found = mount.value
-        is_bucket = isinstance(found, Mapping) and any(
-            found.entry(key) for key in ("name", "store", "source")
-        )
+    if not isinstance(entry.value, Mapping):
+        draft.refuse(entry, "file_mounts", "folders and what they show are expected here")
+        return
+    for mount in entry.value.entries:
+        found, what = mount.value, f"file_mounts.{mount.key}"
+        is_bucket = isinstance(found, Mapping) or _is_remote(found)
         mode = found.entry("mode") if isinstance(found, Mapping) else None
         how = mode.value.text.upper() if mode is not None and isinstance(mode.value, Scalar) else "MOUNT"
-        if is_bucket and how in _WRITABLE:
+        if isinstance(found, Mapping) and how in _WRITABLE:
             draft.mounted.append(mount.key)
-            draft.leave(
-                mount,
-                f"file_mounts.{mount.key}",
-                "checkpoints and outputs are kept in the run's own bucket; see checkpoints",
+            why = (
+                f"{_MOUNTED}if the command saves there, let it save to a folder of checkpoints, which are kept "
+                "in the run's own bucket; fetch what it reads there under setup"
+            )
+        elif is_bucket:
+            why = "in the file, it has the content of a bucket: fetch that under setup"
+        elif isinstance(found, Scalar) and found.text.startswith(("~", "/")):
+            why = (
+                "it is a file of your own machine, outside of the working tree, and none of these goes along: name "
+                "secrets under secrets, and put what else is read into the working tree"
             )
         else:
-            draft.leave(mount, f"file_mounts.{mount.key}", _WHY["file_mounts"])
-    if not isinstance(entry.value, Mapping):
-        draft.leave(entry, "file_mounts", "folders and what they show are expected here")
+            why = (
+                "files come with the working tree, and are at no other path: add to setup a command such as "
+                f'mkdir -p FOLDER && ln -s "$PWD/FILES" {mount.key[:60]}'
+            )
+        draft.refuse(mount, what, why)
+
+
+def _is_remote(source: Node) -> bool:
+    """Return whether the source of a mount is a bucket, or something else on the network."""
+    return isinstance(source, Scalar) and source.text.startswith(_BUCKET)
 
 
 def _workdir(draft: Draft, entry: TreeEntry | None) -> None:
@@ -89,15 +133,16 @@ def _workdir(draft: Draft, entry: TreeEntry | None) -> None:
         case None:
             return
         case Scalar(text=folder):
-            if folder.rstrip("/") not in ("", "."):
-                draft.code = {"folder": folder}
+            draft.code = {"folder": folder} if folder.rstrip("/") not in ("", ".") else {}
+            draft.has_code = True
         case Mapping() as tree:
             git = Section(draft, tree, "workdir")
             repo, ref = git.text("url"), git.text("ref")
             draft.code = {key: value for key, value in (("repo", repo), ("ref", ref)) if value}
             git.close({})
+            draft.has_code = True
         case Listing() as other:
-            draft.leave(other, "workdir", "a folder or a repository is expected here")
+            draft.refuse(other, "workdir", "a folder or a repository is expected here")
 
 
 def _variables(draft: Draft, top: Section) -> None:
@@ -120,6 +165,9 @@ def _own_variables(draft: Draft) -> None:
         "SKYPILOT_NUM_NODES": "1",
         "SKYPILOT_NODE_RANK": "0",
         "SKYPILOT_NODE_IPS": "127.0.0.1",
+        "SKYPILOT_SETUP_NUM_GPUS_PER_NODE": str(draft.count or 0),
+        "SKYPILOT_SETUP_NODE_RANK": "0",
+        "SKYPILOT_SETUP_NODE_IPS": "127.0.0.1",
     }
     used = "\n".join([*draft.setup, draft.command])
     draft.environment.update({name: value for name, value in own.items() if name in used})
@@ -130,7 +178,7 @@ def _resources(draft: Draft, found: Section) -> None:
     spots = set(_one(draft, found))
     for key, entry in alternatives:
         if entry is not None and not isinstance(entry.value, Listing):
-            draft.leave(entry, found.name(key), "a list is expected here")
+            draft.refuse(entry, found.name(key), "a list is expected here")
         for item in entry.value.items if entry is not None and isinstance(entry.value, Listing) else ():
             spots |= set(_one(draft, Section(draft, item, found.name(key))))
     draft.spot = "prefer" if len(spots) > 1 else "only" if spots == {True} else "never"
@@ -149,7 +197,7 @@ def _one(draft: Draft, found: Section) -> Iterator[bool]:
     if disk is not None:
         gib = gib_of(disk.value.text) if isinstance(disk.value, Scalar) else None
         if gib is None:
-            draft.leave(disk, found.name("disk_size"), "this is not a size")
+            draft.refuse(disk, found.name("disk_size"), "this is not a size: write hardware.disk_gib")
         else:
             draft.disk_gib = max(gib, draft.disk_gib or 0)
     cost = found.take("max_hourly_cost")
@@ -163,8 +211,18 @@ def _one(draft: Draft, found: Section) -> Iterator[bool]:
         if text.startswith("docker:"):
             draft.set_image(text, image, found.name("image_id"))
         else:
-            draft.leave(image, found.name("image_id"), "it is an image of one cloud; see hardware.image")
-    found.close(_WHY_RESOURCE)
+            draft.names_image = True
+            why = "it is an image of one cloud: write hardware.image, or delete it if the commands need nothing of it"
+            draft.refuse(image, found.name("image_id"), why)
+    instance = found.take("instance_type")
+    if instance is not None:
+        if draft.gpus:
+            draft.leave(
+                instance, found.name("instance_type"), "machines are chosen by their GPUs, disk and price"
+            )
+        else:
+            draft.refuse(instance, found.name("instance_type"), _INSTANCE)
+    found.close(_WHY_RESOURCE, _REFUSED_RESOURCE)
 
 
 def _accelerators(node: Node) -> Iterator[tuple[str, str]]:
@@ -191,9 +249,10 @@ def _add(draft: Draft, entry: TreeEntry, what: str, name: str, text: str) -> Non
     if is_other_chip(name):
         draft.refuse(entry, what, f"{name[:40]} is no NVIDIA GPU; only those are rented")
     elif count is None:
-        draft.leave(entry, what, f"{text[:20]!r} is not a number of GPUs of one machine")
+        why = f"{text[:20]!r} is not a number of GPUs of one machine: write hardware.count"
+        draft.refuse(entry, what, why)
     elif not kind:
-        draft.leave(
+        draft.refuse(
             entry,
             what,
             f"{name[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus and hardware.count",

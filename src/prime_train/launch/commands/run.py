@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,6 +89,12 @@ def run(
     environment: Environment = None,
     allow_folder: AllowsFolder = None,
     allow_secret_file: AllowsSecretFile = None,
+    without_rehearsal: Annotated[
+        bool,
+        typer.Option(
+            "--without-rehearsal", help="Launch a script on a rented machine that was never rehearsed by try."
+        ),
+    ] = False,
     start_from: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +126,10 @@ def run(
     home = Home.of(os.environ if bucket is None else {**os.environ, BUCKET: bucket})
     options = LaunchOptions(dry_run, follow, quiet, as_json, save)
     given = [*settings_in(usd, settings or (), environment or ()), *_machine(provider, spot)]
-    allowed = allowed_in(allow_folder, allow_secret_file)
+    # What would be rented is shown of any script.
+    allowed = replace(
+        allowed_in(allow_folder, allow_secret_file), without_rehearsal=without_rehearsal or dry_run
+    )
     source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)
     return launched(
         home,

@@ -171,6 +171,7 @@ def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
     from prime_train.launch.launch_config import InvalidConfig
     from prime_train.planning.new_configs.new_config import script_files
     from prime_train.planning.new_configs.own_script import name_of
+    from prime_train.trainers.registry import TRAINERS
 
     try:
         files = script_files(own, folder)
@@ -182,7 +183,9 @@ def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
         ) from error
     _show(files, shown=ask)
     if _written(files, ask=ask, force=force):
-        _next([], next(iter(files)))
+        path = next(iter(files))
+        # What the config says of a script of one's own is assumed until a rehearsal has seen it.
+        _next([] if TRAINERS[own.kind].layout is not None else [f"prime-train try {path}"], path)
     return Exit.OK
 
 

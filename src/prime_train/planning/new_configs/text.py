@@ -1,11 +1,13 @@
 """The two config files of a new run: the one for prime-train and the one for prime-rl."""
 
 import json
+import textwrap
 
 from prime_train.estimate import gpus
 from prime_train.estimate.job import UTILIZATION
 from prime_train.estimate.memory.phases import Method
 from prime_train.planning.new_configs.plan import KEPT, LORA_RANK, InitChoices
+from prime_train.trainers.prime_rl.install import install_own_environment
 
 SAVE_EVERY = 8
 KNOWN_REF = "559b4477"
@@ -22,6 +24,19 @@ environment:
   NCCL_IB_DISABLE: "1"  # these GPUs communicate over PCIe; NCCL must not look for InfiniBand"""
 
 
+_SETUP = """
+setup:
+  # It comes with prime-rl, which does not install it by itself.
+  - >-
+{}
+"""
+
+
+def _folded(command: str) -> str:
+    """Return a command on lines of a terminal's width, as YAML joins them."""
+    return textwrap.fill(command, 78, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+
+
 def config(settings: InitChoices, folder: str) -> str:
     """Return the YAML config; `folder` is the folder of the trainer's file, relative to where runs are
     launched.
@@ -32,6 +47,9 @@ def config(settings: InitChoices, folder: str) -> str:
     facts = gpus.facts(wanted.preset.kind)
     over_pcie = facts is not None and not facts.linked and wanted.gpus > 1
     environment = f"\n{_OVER_PCIE}\n" if over_pcie else ""
+    setup = (
+        _SETUP.format(_folded(install_own_environment(INCLUDED))) if wanted.environment == INCLUDED else ""
+    )
     secrets = "\nsecrets: [HF_TOKEN]  # the model is gated\n" if wanted.gated else ""
     return f"""\
 # {wanted.model_id} by RL with prime-rl: {how}, on {wanted.gpus} x {wanted.preset.kind}.
@@ -45,7 +63,7 @@ trainer:
   prime_rl:
     config: rl.toml
     ref: "{wanted.ref}"{written_for}
-
+{setup}
 hardware:
   gpus: [{wanted.preset.kind}]
   count: {wanted.gpus}  # {settings.train_gpus} for training, {settings.infer_gpus} for generation

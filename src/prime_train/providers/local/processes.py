@@ -27,10 +27,12 @@ _FIRST_PROCESS = Path(__file__).with_name("supervisor.py")
 def own_environment(home: Path) -> dict[str, str]:
     """Return the environment of a pod whose home folder is `home`: what is harmless of this process's own.
 
-    The folder of this Python comes first on PATH, so that `python` on the pod is the one that the control
-    plane runs on.
+    `python` on the pod is that of the environment which is active here (venv or conda), where the user's
+    libraries are; without one, the Python that the control plane runs on.
     """
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    active = [os.environ[name] for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if os.environ.get(name)]
+    first = [str(Path(place) / "bin") for place in active if (Path(place) / "bin" / "python").exists()]
+    path = os.pathsep.join([*first, str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return allowed_environment(os.environ) | {"PATH": path, "HOME": str(home)}
 
 

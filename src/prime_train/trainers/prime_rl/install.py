@@ -14,6 +14,8 @@ REPOSITORY = "https://github.com/PrimeIntellect-ai/prime-rl.git"
 HOME = "../prime-rl"
 """Folder of prime-rl, relative to the working tree, where all commands are run."""
 
+INDEX = "https://hub.primeintellect.ai/{owner}/simple/"
+"""The packages of an owner on Prime's hub of environments."""
 COMMIT_DIGITS = 40
 """Hex digits of a full commit hash."""
 
@@ -42,6 +44,22 @@ def install(part: PrimeRlSpec) -> tuple[str, ...]:
         f"{git} -c {_NO_KEY} submodule update -q --init --recursive --depth 1",
         # Inexact, so that packages installed by `setup` in an earlier attempt are kept.
         f"{_UV} sync --project {HOME} --all-extras --frozen --inexact",
+    )
+
+
+def install_own_environment(name: str) -> str:
+    """Return the command for `setup` that installs an environment of prime-rl's workspace, at the versions of its
+    lock file: `uv sync --all-extras` installs none of them. (README.md of 559b4477.)
+    """
+    return f"{_UV} sync --project {HOME} --frozen --inexact --package {shlex.quote(name)}"
+
+
+def install_hub_environment(owner: str, name: str, version: str = "") -> str:
+    """Return the command for `setup` that installs an environment of Prime's hub. `version`: empty: the newest."""
+    package = f"{name}=={version}" if version else name
+    index = shlex.quote(INDEX.format(owner=owner))
+    return (
+        f"{_UV} pip install --python {HOME}/.venv/bin/python {shlex.quote(package)} --extra-index-url {index}"
     )
 
 
