@@ -264,3 +264,25 @@ def test_names_with_line_breaks_or_escape_codes_are_no_checkpoints() -> None:
     found = seen(files("a\nb\x1b[31m_{n}.pt", "ckpt_{n}.pt"))
 
     assert (found.pattern, found.also) == ("ckpt_{step}.pt", ())
+
+
+def test_saves_of_several_fixed_names_are_complete_with_all_of_them() -> None:
+    known = seen(files("out/last/model.bin", "out/last/optimizer.bin", "out/last/state.json"))
+    later = recorded(files("out/last/model.bin", "out/last/optimizer.bin", "out/last/state.json"), 2)
+    later.after(2)
+    later.write("out/last/model.bin", state(7))
+
+    found = saves_like(known, later.recording)
+
+    assert (known.pattern, known.also) == ("model.bin", ("optimizer.bin", "state.json"))
+    assert [len(save.members) for save in found] == [3, 3]
+
+
+def test_a_folder_that_lacks_what_the_others_have_is_not_complete() -> None:
+    names = [f"ck/step_{{n}}/rank_{rank}/state.pt" for rank in range(3)]
+    known = seen(files(*names))
+    later = recorded(files(*names), 2)
+    later.after(2)
+    later.write("ck/step_60/rank_0/state.pt", state(7))
+
+    assert [save.number for save in saves_like(known, later.recording)] == [20, 40]

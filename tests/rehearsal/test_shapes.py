@@ -12,7 +12,8 @@ from prime_train.rehearsal.rehearsal import Rehearsal
 from prime_train.rehearsal.trial import Outcome, progress_of
 from prime_train.rehearsal.written_config import folder_of
 from prime_train.trainers.progress import reader_for
-from tests.rehearsal.rehearsals import rehearsed
+from tests.rehearsal.rehearsals import SCRIPTS, rehearsed
+from tests.rehearsal.test_file_watch import forget_the_kernel
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,22 @@ def test_a_script_is_recognised_and_its_resume_is_proven(name: str, tmp_path: Pa
     assert resumed.arguments == expected.resume
     assert found.saved_on_stop == expected.saves_on_stop
     assert step_read(found, expected.line) == (expected.step or None)
-    assert list(tmp_path.iterdir()) == [tmp_path / file.name for file in tmp_path.iterdir()]
+    assert {file.name for file in tmp_path.iterdir()} == {file.name for file in SCRIPTS.glob(f"{name}.*")}
+
+
+@pytest.mark.parametrize("name", ["folders_and_latest", "bare_numbers"])
+def test_a_script_is_proven_where_the_kernel_tells_nothing_of_files(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_the_kernel(monkeypatch)
+
+    found = rehearsed(name, tmp_path)
+
+    assert found.is_proven, [(one.arguments, one.outcome, one.line) for one in found.tries]
+    assert found.resumed is not None
+    assert found.resumed.arguments == PROVEN[name].resume
+    assert (found.saves.pattern, found.saves.sentinel) == (PROVEN[name].pattern, PROVEN[name].sentinel)
+    assert {(one.path, one.kind) for one in found.saves.beside} == PROVEN[name].beside
 
 
 def step_read(found: Rehearsal, line: str) -> int | None:

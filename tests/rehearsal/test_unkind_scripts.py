@@ -170,6 +170,17 @@ def test_a_path_that_leads_into_the_project_leads_into_the_copy(project: Path) -
     assert found.is_proven, found.tries
 
 
+def test_the_folder_for_what_is_temporary_may_be_in_the_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(project / "temporary"))
+
+    found = tried(project, "print('step 1')\nprint('step 2')\nprint('step 3')\n")
+
+    assert found.first.code == 0
+
+
 @pytest.mark.skipif(bool(why_not_walled(Path("/nowhere"))), reason="bubblewrap does not work here")
 def test_a_file_outside_of_the_project_cannot_be_changed(project: Path, tmp_path: Path) -> None:
     outside = Path.home() / f".prime-train-test-{os.getpid()}-{tmp_path.name}"

@@ -1,11 +1,14 @@
 """Which of the numbers that rise is the step of the run: the one that the checkpoints are numbered by."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prime_train.rehearsal.progress_lines import STDOUT, Series, Value, file_of
+from prime_train.rehearsal.recording import median
 from prime_train.rehearsal.saves import Save, SavesSeen
 
+TOGETHER_S = 0.005
 SLACK_S = 0.05
 """Seconds by which a line may have been read after the file that was written next."""
 
@@ -116,9 +119,11 @@ def _is_of_another_unit(seen: ProgressSeen, saves: SavesSeen) -> bool:
 
 def slack_s(series: Series) -> float:
     """Return the seconds by which a line may seem later than a file that was written after it: never as much
-    as a step.
+    as passes from one line to the next.
     """
-    return min(SLACK_S, series.step_s * series.distance / 3)
+    apart = [b.at_s - a.at_s for a, b in itertools.pairwise(series.values)]
+    # Several processes print one and the same at once.
+    return min(SLACK_S, median([one for one in apart if one > TOGETHER_S]) / 3)
 
 
 def _offset(series: Series, save: Save) -> int | None:

@@ -96,7 +96,9 @@ def _checkpoints(found: Rehearsal) -> list[Conclusion]:
     names = ", ".join((saves.pattern, *saves.also))
     seen = f"{count} save{'' if count == 1 else 's'}: {', '.join(_names(found))}"
     several = count >= 3
-    if saves.is_in_place and count == 1:
+    if saves.is_in_place and saves.also:
+        text = f"{1 + len(saves.also)} files of fixed names, overwritten at each save: {_path(found, names)}"
+    elif saves.is_in_place and count == 1:
         text = f"one {what} of a fixed name, saved once: {_path(found, names)}"
     elif saves.is_in_place:
         text = f"one {what} of a fixed name, {'replaced' if saves.is_renamed else 'overwritten'} at each save: {_path(found, names)}"
@@ -334,7 +336,7 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
         )
     if found.again is not None:
         again = found.again
-        where = "in the middle of a save" if found.was_hit else "between two saves"
+        where = "as a save began" if found.was_hit else "between two saves"
         text = (
             f"killed {where}, it went on from the last complete checkpoint, of step {again.restored}, with {again.first}"
             if again.outcome is Outcome.RESUMED

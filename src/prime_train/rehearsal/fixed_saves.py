@@ -38,9 +38,7 @@ def fixed(files: Sequence[Completed], history: FileHistory) -> SavesSeen:
     dated = _dated(usual) if most == 1 else ""
     if dated:
         return SavesSeen(others=(dated,))
-    saves = [
-        _overwritten(main, one, [by_path[path] for path in also], by_path[main]) for one in by_path[main]
-    ]
+    saves = [overwritten(main, one, [by_path[path] for path in also], by_path[main]) for one in by_path[main]]
     best = [path for path in state if BEST.search(PurePosixPath(path).name)]
     beside = [Beside(path, "copy") for path in copies] + [Beside(path, "best") for path in best]
     return SavesSeen(
@@ -75,9 +73,12 @@ def _are_same(files: Sequence[Completed], others: Sequence[Completed]) -> bool:
     return all(one.digest in digests for one in files)
 
 
-def _overwritten(
+def overwritten(
     path: str, one: Completed, also: Sequence[Sequence[Completed]], all_of_it: Sequence[Completed]
 ) -> Save:
+    """Return the save that this version of a file is, with the versions of others that belong to it. `path`:
+    the file; `also`: all versions of each of the others; `all_of_it`: all versions of the file.
+    """
     following = next((other.begun_s for other in all_of_it if other.order > one.order), float("inf"))
     before = max((other.closed_s for other in all_of_it if other.order < one.order), default=float("-inf"))
     members = [one]

@@ -3,7 +3,9 @@
 import itertools
 import signal
 import threading
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from prime_train.rehearsal.aside import Aside
@@ -29,6 +31,7 @@ PATIENCE = 3
 """So many times the limit is waited for a first save, while steps are reported."""
 UNSAVED_S = 8.0
 """Seconds without a save after which the script is started again with a shorter interval, if it has one."""
+QUIET_PARTS = 40
 SHORT_S = 1.5
 """Seconds that a shorter interval is to last."""
 STOP_S_MAX = 30.0
@@ -64,11 +67,13 @@ def _watch(stage: Stage, found: Rehearsal, process: Rehearsed, *, may_shorten: b
     """Watch until three saves were made and training has gone on, or the limit is reached. Return an option
     with a shorter interval if one is needed.
     """
-    told = 0
+    told, took_s = 0, 0.0
     while process.is_running and process.now_s() < _limit_s(found):
-        threading.Event().wait(LOOK_S)
-        found.first = process.recording
+        # A flood of lines is read no more often than it can be.
+        threading.Event().wait(max(LOOK_S, 2 * took_s))
+        found.first, began = process.recording, time.monotonic()
         _recognise(found)
+        took_s = time.monotonic() - began
         saves = found.saves.saves
         _keep(stage, found, process)
         if len(saves) > told:
@@ -143,9 +148,10 @@ def _has_gone_on(found: Rehearsal, now_s: float) -> bool:
 def _shorter(found: Rehearsal) -> Number | None:
     """Return the option that says how often the script saves, with a value that is soon reached."""
     options = save_options(found.numbers)
-    if not options or found.progress is None:
+    if not options:
         return None
-    step_s = found.progress.series.step_s
-    value = max(2, round(SHORT_S / step_s)) if step_s > 0 else 2
     usual = options[0]
-    return Number(usual.option, value, True) if value < usual.value else None
+    step_s = found.progress.series.step_s if found.progress is not None else 0.0
+    # Of a script that reports nothing, it is not known how long a step takes.
+    value = max(2, round(SHORT_S / step_s)) if step_s > 0 else max(2, usual.value // QUIET_PARTS)
+    return replace(usual, value=value, is_given=True) if value < usual.value else None

@@ -10,6 +10,14 @@ from prime_train.spec.checkpoint_names import EPOCH
 _OPTION = re.compile(
     r"""["'](?P<option>--[A-Za-z][\w.-]{0,60})["'](?P<rest>[^()]{0,300})""",
 )
+_SETTING = re.compile(
+    r"^[ \t]*(?P<name>[a-z]\w{0,60})\s*(?::\s*int[^=\n]{0,20})?=\s*(?P<value>\d[\d_]*)[ \t]*(?:#|$)",
+    re.MULTILINE,
+)
+_BY_DASHES = re.compile(
+    r"configurator|HfArgumentParser|simple_parsing|draccus|tyro|jsonargparse|\bfire\b|pydantic_settings"
+)
+"""What makes options of a script's variables or fields."""
 _DEFAULT = re.compile(r"default\s*=\s*(?P<value>\d[\d_]*)\b(?!\.)")
 _SAVES = re.compile(
     r"^--(?:(?:save|ckpt|checkpoint|snapshot)[\w-]*?(?:every|steps?|interval|freq|iters?|period|epochs?|n)|"
@@ -34,6 +42,7 @@ class Number:
     option: str
     value: int
     is_given: bool
+    is_setting: bool = False
 
 
 def numbers_of(command: str, texts: Iterable[str]) -> list[Number]:
@@ -48,6 +57,10 @@ def numbers_of(command: str, texts: Iterable[str]) -> list[Number]:
                 found.setdefault(name, Number(name, given[name], True))
             elif default is not None:
                 found.setdefault(name, Number(name, int(default["value"].replace("_", "")), False))
+        for setting in _SETTING.finditer(text) if _BY_DASHES.search(text) else ():
+            name = f"--{setting['name']}"
+            value = int(setting["value"].replace("_", ""))
+            found.setdefault(name, Number(name, given.get(name, value), name in given, is_setting=True))
     for name, value in given.items():
         found.setdefault(name, Number(name, value, True))
     return list(found.values())
@@ -78,7 +91,11 @@ def length_of(numbers: Sequence[Number], counts: str) -> Number | None:
     return next((one for one in numbers if _LENGTHS[counts or "step"].match(one.option)), None)
 
 
-def with_number(command: str, option: str, value: int) -> str:
-    """Return the command with this value of an option, instead of its own if it has one."""
+def with_number(command: str, option: str, value: int, *, is_setting: bool = False) -> str:
+    """Return the command with this value of an option, instead of its own if it has one. `is_setting`: the
+    option stands for a variable or field of the script, and takes its value after a sign only.
+    """
     replaced, count = re.subn(rf"(?<!\S){re.escape(option)}(=|\s+)\S+", rf"{option}\g<1>{value}", command)
-    return replaced if count else f"{command} {option} {value}"
+    return (
+        replaced if count else f"{command} {option}={value}" if is_setting else f"{command} {option} {value}"
+    )

@@ -66,7 +66,7 @@ def why_not_walled(private: Path) -> str:
 def _walls(place: Place) -> list[str]:
     """Return the words before a command that keep it inside its place: it can change nothing else."""
     words = Walls(place.private, "", is_read_only=True).around(place.tree, place.home)
-    if not words or place.original is None:
+    if not words or place.original is None or place.tree.is_relative_to(place.original.resolve()):
         return words
     # A path that is written out in a script leads into the copy, too.
     return [*words[:-1], "--bind", str(place.tree), str(place.original), "--"]

@@ -35,7 +35,7 @@ _NEVER = re.compile(
     r"size|workers|gpu|cuda|best|patience|acc|accuracy|score)\W*$",
     re.IGNORECASE,
 )
-_LOSS = re.compile(r"(?:^|[^a-z])(?:train[_ /]?)?loss\W*$", re.IGNORECASE)
+_LOSS = re.compile(r"(?:^|[^a-z])(?:train[_ /]?)?loss(?:_[a-z]{1,2})?\W*$", re.IGNORECASE)
 _REWARD = re.compile(r"(?:reward|return|score)\W*$", re.IGNORECASE)
 _KEYS = (
     "step",
@@ -151,7 +151,7 @@ def series_in(recording: Recording) -> list[Series]:
             found += _of_objects(stream, objects)
         are_objects = {line.number for line, _ in objects}
         found += _of_text(stream, [line for line in lines if line.number not in are_objects])
-    return [one for one in _without_abbreviated(found) if _rises(one)]
+    return [one for one in map(_in_order, _without_abbreviated(found)) if _rises(one)]
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -503,6 +503,16 @@ def _bar_pattern(rows: Sequence[_BarRow], others: Sequence[tuple[str, int]]) -> 
     if word is None or any(word[0] in name for name, _ in others):
         return ""
     return rf"{word[0]}[^|]*\|[^|]*\|\s*(?P<step>\d+)/\d+ \["
+
+
+def _in_order(series: Series) -> Series:
+    """Return the series without lines that come late, because another process is a line ahead."""
+    falls = [a - b for a, b in itertools.pairwise(series.numbers) if b < a]
+    if not falls or max(falls) > series.distance:
+        return series
+    highest = itertools.accumulate(series.numbers, max)
+    values = tuple(value for value, most in zip(series.values, highest, strict=True) if value.number == most)
+    return replace(series, values=values)
 
 
 def _rises(series: Series) -> bool:

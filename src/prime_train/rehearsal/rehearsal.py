@@ -125,5 +125,6 @@ def lowered_spec(found: Rehearsal) -> RunSpec:
     spec = found.request.spec
     if found.lowered is None:
         return spec
-    command = with_number(spec.trainer.command, found.lowered.option, found.lowered.value)
+    lowered = found.lowered
+    command = with_number(spec.trainer.command, lowered.option, lowered.value, is_setting=lowered.is_setting)
     return spec.model_copy(update={"trainer": spec.trainer.model_copy(update={"command": command})})

@@ -52,6 +52,7 @@ def arguments_to_try(texts: Sequence[str], folder: str) -> list[str]:
     `folder`: that of the checkpoints.
     """
     sure = ["", *(one for text in texts for one in resume_candidates(text))]
+    sure += [one for text in texts for one in _words(text)]
     guesses = [one for text in texts for one in _guesses(text)]
     all_of_them = [*sure, *guesses]
     if folder != "." and not has_wildcards(folder):
@@ -78,6 +79,20 @@ def _guesses(text: str) -> Iterator[str]:
     for sign, words in (("", _BY_EQUALS), ("--", _BY_DASHES)):
         if words.search(text):
             yield from (sign + one for one in _settings(text))
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield options with a word that stands for the newest checkpoint, by what the script compares them to, or
+    what it says of them.
+    """
+    for option in _OPTION.finditer(text):
+        name, rest = option["option"], option["rest"].partition("add_argument")[0]
+        if _IS_SWITCH.search(rest) or not (_ALONE.match(name) or _SETTING.search(name)):
+            continue
+        attribute = name.lstrip("-").replace("-", "_")
+        compared = re.findall(rf"""\b{attribute}\s*(?:==|in)\s*[("'\[]+(\w+)["']""", text)
+        said = re.findall(r"\b(latest|last|auto)\b", rest)
+        yield from (f"{name} {word}" for word in dict.fromkeys([*compared, *said]) if word in _WORDS)
 
 
 def _settings(text: str) -> Iterator[str]:

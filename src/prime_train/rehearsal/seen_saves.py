@@ -12,7 +12,7 @@ import string
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from prime_train.rehearsal.fixed_saves import fixed
+from prime_train.rehearsal.fixed_saves import fixed, overwritten
 from prime_train.rehearsal.numbered_saves import is_doubtful, numbered
 from prime_train.rehearsal.recording import Change, FileChange, Recording
 from prime_train.rehearsal.saves import Save, SavesSeen
@@ -58,6 +58,28 @@ def _folders_like(folder: str) -> Iterator[str]:
 
 
 def _saves_in(folder: str, known: SavesSeen, history: FileHistory) -> list[Save]:
+    found = _numbered_in(folder, known, history) if known.counts else _fixed_in(folder, known, history)
+    if known.is_folder and known.sentinel:
+        found = [save for save in found if any(one.name == known.sentinel for one in save.members)]
+    # The last of those that are known may have been cut off.
+    expected = min((_count(save) for save in known.saves[:-1] or known.saves), default=0)
+    return sorted((save for save in found if _count(save) >= expected), key=lambda save: save.closed_s)
+
+
+def _count(save: Save) -> int:
+    return len({one.path for one in save.members})
+
+
+def _fixed_in(folder: str, known: SavesSeen, history: FileHistory) -> list[Save]:
+    versions = [
+        [one for one in history.completed if re.fullmatch(rf"(?:{folder}/)?{_expression(name)}", one.path)]
+        for name in (known.pattern, *known.also)
+    ]
+    main, also = [one for one in versions[0] if one.size > 0], versions[1:]
+    return [overwritten(one.path, one, also, main) for one in main]
+
+
+def _numbered_in(folder: str, known: SavesSeen, history: FileHistory) -> list[Save]:
     main = re.compile(rf"(?P<unit>(?:{folder}/)?{_expression(known.pattern)})(?P<inside>/.*)?")
     also = [re.compile(rf"(?:{folder}/)?{_expression(pattern)}(?:/.*)?") for pattern in known.also]
     by_number: dict[int, list[Completed]] = {}
@@ -65,12 +87,12 @@ def _saves_in(folder: str, known: SavesSeen, history: FileHistory) -> list[Save]
     for one in history.completed:
         found = main.fullmatch(one.path)
         if found is not None and bool(found["inside"]) == known.is_folder and one.size > 0:
-            number = int(found["number"]) if known.counts else one.order
+            number = int(found["number"])
             by_number.setdefault(number, []).append(one)
             paths[number] = found["unit"]
     for one in history.completed:
         part = next((found for pattern in also if (found := pattern.fullmatch(one.path))), None)
-        if part is not None and known.counts and "number" in part.groupdict():
+        if part is not None and "number" in part.groupdict():
             by_number.get(int(part["number"]), []).append(one)
     saves = []
     for number, members in by_number.items():
@@ -78,14 +100,8 @@ def _saves_in(folder: str, known: SavesSeen, history: FileHistory) -> list[Save]
         closed_s = max(one.closed_s for one in members)
         gone = history.deleted_s(paths[number], closed_s)
         begun_s = min(one.begun_s for one in members)
-        saves.append(
-            Save(number if known.counts else None, paths[number], begun_s, closed_s, tuple(members), gone)
-        )
-    if known.is_folder and known.sentinel:
-        saves = [save for save in saves if any(one.name == known.sentinel for one in save.members)]
-    expected = len({one.name for one in known.saves[0].members}) if known.also and known.saves else 0
-    whole = [save for save in saves if len({one.path for one in save.members}) >= expected]
-    return sorted(whole, key=lambda save: save.closed_s)
+        saves.append(Save(number, paths[number], begun_s, closed_s, tuple(members), gone))
+    return saves
 
 
 def begins_save(known: SavesSeen, change: FileChange) -> bool:

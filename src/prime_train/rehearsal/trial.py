@@ -202,16 +202,17 @@ class Trials:
         """Wait for the first steps of a start with a restored checkpoint, and say what they show. The process
         runs on if it has resumed.
         """
-        waited = threading.Event()
         end_s = process.now_s() + seconds
         reports: list[tuple[float, Progress]] = []
         while process.now_s() < end_s:
+            began_s = process.now_s()
             reports = self.reports(process.recording)
             if any(row.step > 0 for _, row in reports) or not process.is_running:
                 break
+            # A flood of lines is read no more often than it can be.
+            threading.Event().wait(process.now_s() - began_s)
             process.wake.wait(0.2)
             process.wake.clear()
-        waited.set()
         if not process.is_running:
             process.close()
             reports = self.reports(process.recording)

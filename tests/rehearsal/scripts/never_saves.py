@@ -2,6 +2,6 @@
 
 import time
 
-for step in range(100):
+for step in range(40):
     time.sleep(0.03)
     print(".", end="", flush=True)
