@@ -127,6 +127,15 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
             "prime-train import hosted.toml --usd 20 --output configs/my-run.yaml",
         ),
     ),
+    "try": (
+        ("see how a script saves, reports and resumes", "prime-train try -- python train.py"),
+        (
+            "the same, and write the config of a run",
+            "prime-train try --save configs/mnist.yaml -- python train.py",
+        ),
+        ("prove a config of one's own, which then names it", "prime-train try configs/mnist.yaml"),
+        ("prove it on rented machines, for cents", "prime-train try configs/mnist.yaml --on cheapest"),
+    ),
     "validate": (
         ("all configs in a folder", "prime-train validate configs"),
         ("for a script", "prime-train validate configs/demo.yaml --json"),
