@@ -2,6 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.demo
 TOOLS := build/tools
 # `make install PYTHON=/path/to/python` overrules the search.
 PYTHON ?=
@@ -10,18 +11,17 @@ PYTHON ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-trainers test-kubernetes trainers tools act minio lint bench bench-quick lock clean
+.PHONY: help install demo test test-trainers test-kubernetes trainers tools act minio lint docs bench bench-quick lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP) ## make .venv with everything pinned, and the project in it
 
-# uv installs five times faster than pip; where it cannot reach a registry that pip is set up for, pip does it.
 # The candidates are run, not only looked up: a version manager may leave a
 # python3.13 on the path that does nothing but complain.
-$(STAMP): pyproject.toml requirements/dev.txt
-	@python=""; \
+define VIRTUAL_ENVIRONMENT
+@python=""; \
 	for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
 	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    python="$$candidate"; break; \
@@ -33,15 +33,36 @@ $(STAMP): pyproject.toml requirements/dev.txt
 	  exit 1; \
 	fi; \
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV)
-	@echo "installing what requirements/dev.txt pins, and prime-train, into $(VENV); the first time this takes half a minute or so"
-	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements/dev.txt > $(VENV)/uv.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
-	@$(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --require-hashes -r requirements/dev.txt || \
-	  $(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $(STAMP)
+endef
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
-demo: install ## run the demo on this machine, without an account anywhere
+# uv installs five times faster than pip; where it cannot reach a registry that pip is set up for, pip does it.
+define UV_FIRST
+@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements/dev.txt > $(VENV)/uv.txt
+@$(PIP) --quiet --require-hashes -r $(VENV)/uv.txt
+endef
+UV_INTO := $(BIN)/uv pip install --python $(BIN)/python --require-hashes
+
+$(STAMP): pyproject.toml requirements/dev.txt
+	$(VIRTUAL_ENVIRONMENT)
+	@echo "installing what requirements/dev.txt pins, and prime-train, into $(VENV); the first time this takes half a minute or so"
+	$(UV_FIRST)
+	@$(UV_INTO) --compile-bytecode -r requirements/dev.txt || $(PIP) --require-hashes -r requirements/dev.txt
+	@$(PIP) --quiet --no-deps --no-build-isolation --editable .
+	@touch $(STAMP) $(DEMO_STAMP)
+
+# What a user installs, and what builds the project: a third of what `make install` does, which adds the rest here.
+DEMO_PINS := -r requirements/runtime.txt -r requirements/build.txt
+$(DEMO_STAMP): pyproject.toml requirements/runtime.txt requirements/build.txt
+	$(VIRTUAL_ENVIRONMENT)
+	@echo "installing what the demo needs into $(VENV); the first time this takes some seconds"
+	$(UV_FIRST)
+	@$(UV_INTO) --quiet $(DEMO_PINS) || $(PIP) --quiet --require-hashes $(DEMO_PINS)
+	@$(PIP) --quiet --no-deps --no-build-isolation --editable .
+	@[ -e $(STAMP) ] || $(BIN)/python -m pip uninstall --quiet --yes uv
+	@touch $(DEMO_STAMP)
+
+demo: $(DEMO_STAMP) ## run the demo on this machine, without an account anywhere
 	$(BIN)/prime-train demo
 
 # The tests' modules are compiled beside the linters, once: each process of pytest would compile them all for itself.
@@ -86,10 +107,10 @@ $(TOOLS)/kubernetes/.installed: $(CONTROL_PLANE)/go.mod $(CONTROL_PLANE)/go.sum.
 	touch "$$out/.installed"
 
 # Programs of others that the fakes, servers and exports of the tests are held against. Without them those tests are skipped, and say so.
-ENVIRONMENTS := prime-cli runpod vastai kubernetes-client skypilot dstack sam
+ENVIRONMENTS := prime-cli runpod vastai kubernetes-client skypilot dstack sam docs
 act_MODULE := github.com/nektos/act@v0.2.87
 minio_MODULE := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
-tools: act minio $(ENVIRONMENTS:%=$(TOOLS)/%/.installed) ## what some tests need besides .venv: clients of providers, SkyPilot, dstack, SAM, act, MinIO
+tools: act minio $(ENVIRONMENTS:%=$(TOOLS)/%/.installed) ## what some tests need besides .venv: clients of providers, SkyPilot, dstack, SAM, Zensical, act, MinIO
 
 act minio:
 	@command -v $@ >/dev/null || [ -x "$(HOME)/go/bin/$@" ] || { \
@@ -117,6 +138,10 @@ lint: install ## ruff (rules and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Links and anchors without a target end it.
+docs: install $(TOOLS)/docs/.installed ## build the site of the documentation into build/docs/site
+	$(BIN)/python -m docs.site.build --generator $(TOOLS)/docs/bin/zensical
+
 bench: install ## measure; slow, and no part of the tests
 	PYTHONPATH=. $(BIN)/python tests/benchmarks/run.py
 
@@ -129,9 +154,9 @@ UV := build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(BIN)/python -m venv --clear build/lock
 	build/lock/bin/pip install --quiet --disable-pip-version-check uv
-	$(UV) pyproject.toml --extra agent --extra aws --extra server --extra s3 --extra prime --extra github --extra slack --extra wandb --extra charts --extra dev -o requirements/dev.txt
-	$(UV) pyproject.toml --extra agent --extra server --extra s3 --extra prime --extra github --extra slack -c requirements/dev.txt -o requirements/runtime.txt
-	$(UV) pyproject.toml --extra agent --extra server --extra s3 --extra prime --extra github --extra slack --extra wandb -c requirements/dev.txt -o requirements/watcher.txt
+	$(UV) pyproject.toml --extra github --extra slack --extra wandb --extra charts --extra dev -o requirements/dev.txt
+	$(UV) pyproject.toml --extra github --extra slack -c requirements/dev.txt -o requirements/runtime.txt
+	$(UV) pyproject.toml --extra github --extra slack --extra wandb -c requirements/dev.txt -o requirements/watcher.txt
 	$(UV) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 	$(UV) requirements/lambdas.in -c requirements/dev.txt -o lambdas/prime_lambdas/requirements.txt
 	$(UV) requirements/bench.in -o requirements/bench.txt
@@ -142,6 +167,7 @@ lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(UV) requirements/skypilot.in -o requirements/skypilot.txt
 	$(UV) requirements/dstack.in -o requirements/dstack.txt
 	$(UV) requirements/sam.in -o requirements/sam.txt
+	$(UV) requirements/docs.in -o requirements/docs.txt
 	$(UV) requirements/trainers.in -o requirements/trainers.txt
 	$(UV) --no-deps requirements/trainers-rl.in -o requirements/trainers-rl.txt
 	rm -rf build/lock

@@ -6,6 +6,7 @@ It also prints the figures of the kill matrix at the end of the test run.
 import gc
 import io
 import json
+import os
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from rich.console import Console
 from rich.table import Table
 
+from prime_train.environment import BACKGROUND
 from prime_train.trainers.prime_rl.validators.validators import Validators
 from tests.buckets import BUCKET
 from tests.e2e.plane import MATRIX_ROW
@@ -26,6 +28,9 @@ from tests.skips import pytest_sessionfinish
 __all__ = ["pytest_sessionfinish"]
 
 pytest_plugins = ["tests.leftovers"]
+
+# A command that launches a run would leave a control plane behind.
+os.environ[BACKGROUND] = "no"
 
 # How quick an example is says how busy the machine is, and nothing of the product.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -50,7 +50,7 @@ def test_the_trainers_are_tested_after_all_others_with_libraries_that_were_insta
         0,
         "tools",
         ["test", "trainers"],
-        ["bench-quick", "test-trainers"],
+        ["docs", "bench-quick", "test-trainers"],
     )
     assert "output of trainers" not in said
 
@@ -73,7 +73,7 @@ def test_libraries_that_cannot_be_installed_fail_it_and_what_was_tried_is_shown(
     assert said.count("output of trainers") == 2
 
 
-@pytest.mark.parametrize("failing", ["*' test'", "*' test-trainers'"])
+@pytest.mark.parametrize("failing", ["*' test'", "*' docs'", "*' test-trainers'"])
 def test_a_test_that_fails_fails_it(failing: str, tmp_path: Path) -> None:
     assert ran(tmp_path, failing=failing)[0] != 0
 

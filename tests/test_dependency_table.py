@@ -74,7 +74,7 @@ ORDER = (
     Package("aws", ("boto3", "botocore")),
     Package("images"),
     Package("interop", ("cryptography",)),
-    Package("app"),
+    Package("app", ("psutil",)),
     Package("client"),
     Package("demo", ("numpy",)),
     Package("rehearsal", ("psutil", "blake3", "inotify_simple")),
@@ -129,6 +129,7 @@ LONE = {
 COMPUTED = {
     "providers.configured",
     "trainers.of_spec",
+    "trainers.settings.of_subject",
     "checks.all_rules",
     "cli.lazy",
     "trainers.prime_rl.validators.validator_script",

@@ -6,12 +6,15 @@ import sys
 import tomllib
 import zipfile
 from collections import Counter
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import prime_train
 from tests.github.files import consumer_workflows
+from tests.test_dependency_table import ORDER
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -105,9 +108,37 @@ def test_what_the_project_asks_for_is_pinned() -> None:
     for requirements in extras.values():
         dev |= wanted(requirements)
     assert dev <= names(PINNED[0])
-    runtime = wanted(PROJECT["dependencies"] + extras["agent"] + extras["server"] + extras["s3"])
+    runtime = wanted(PROJECT["dependencies"])
     assert runtime <= names(PINNED[1])
     assert runtime | wanted(extras["wandb"]) <= names(PINNED[2])
+
+
+OPTIONAL = {"jwt", "mangum", "prime_rl", "resvg_py", "slack_sdk", "torch", "wandb"}
+"""What is imported only where an extra, or a machine's own trainer, has installed it."""
+
+
+def test_the_default_install_has_all_that_a_laptop_needs() -> None:
+    imported = {name for package in ORDER for name in package.others}
+    found = packages_distributions()
+    installed, waiting = set(), [Requirement(text) for text in PROJECT["dependencies"]]
+    while waiting:
+        requirement = waiting.pop()
+        name = re.sub(r"[._-]+", "-", requirement.name).lower()
+        if name not in installed:
+            installed.add(name)
+            needs = (Requirement(text) for text in requires(requirement.name) or ())
+            waiting += [need for need in needs if _is_needed(need, {"", *requirement.extras})]
+    missing = {
+        name
+        for name in imported
+        if not {re.sub(r"[._-]+", "-", one).lower() for one in found.get(name, ())} & installed
+    }
+    assert missing == OPTIONAL
+
+
+def _is_needed(requirement: Requirement, extras: set[str]) -> bool:
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
 
 
 def test_the_version_is_the_same_everywhere() -> None:

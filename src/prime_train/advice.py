@@ -20,6 +20,7 @@ class Operation(StrEnum):
     DESTROY = "destroy the deployment"
     DIAGNOSE = "diagnose"
     DOCTOR = "check the deployment"
+    DOWN = "end the control plane"
     FIND = "find a machine"
     GIVE_BACK = "give back the machine"
     LAUNCH = "launch"
@@ -55,6 +56,7 @@ class SettingAdvice(StrEnum):
 
     ALLOW_FOLDER = "allow_folder"
     ALLOW_SECRET_FILE = "allow_secret_file"
+    BACKGROUND = "background"
     BUCKET = "bucket"
     CODE = "code"
     CONFIG = "config"

@@ -12,6 +12,8 @@ STORE = "PRIME_TRAIN_STORE"
 control plane.
 """
 PUBLIC_URL = "PRIME_TRAIN_URL"
+BACKGROUND = "PRIME_TRAIN_BACKGROUND"
+"""The variable that says whether commands start a control plane in the background: yes (default) or no."""
 POD_PYTHON = "PRIME_TRAIN_POD_PYTHON"
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 ROLE = "PRIME_TRAIN_POD_ROLE"

@@ -1,4 +1,4 @@
-"""Compares JSON output with its description in docs/cli.md."""
+"""Compares JSON output with its description in docs/json.md."""
 
 from collections.abc import Iterator
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from prime_train.environment import BACKGROUND
 from tests.cli import forking
 from tests.cli.forking import Process
 from tests.waiting import HANG_S
@@ -80,7 +81,9 @@ class Shell:
             if not name.startswith("PRIME_") and name != "CI"
         }
         path = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
-        return kept | {"PRIME_TRAIN_HOME": str(self.home), "PATH": path, "COLUMNS": "200"}
+        # Without a control plane in the background, which outlives the command: tests/cli/control_plane/test_background.py
+        own = {"PRIME_TRAIN_HOME": str(self.home), BACKGROUND: "no", "PATH": path, "COLUMNS": "200"}
+        return kept | own
 
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         return run([*self.program, *args], self.here, self.env | env)

@@ -1,14 +1,17 @@
 """The examples below each command's help are calls that the command accepts."""
 
+import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 
+from prime_train.cli.help import json_reference, reference
 from prime_train.cli.help.examples import EXAMPLES
-from prime_train.cli.help.reference import markdown
+from prime_train.cli.help.json_fields import JSON_FIELDS
 from prime_train.cli.verbs import app
 from tests.cli.inside import Inside
 
@@ -71,8 +74,17 @@ def test_a_call_with_an_error_would_be_found() -> None:
             parse(call.split())
 
 
-def test_the_page_of_commands_is_fresh() -> None:
-    page = Path(__file__).parents[2] / "docs" / "cli.md"
-    assert page.read_text(encoding="utf-8") == markdown(), (
-        "make it anew: python -m prime_train.cli.help.reference > docs/cli.md"
+@pytest.mark.parametrize(
+    ("name", "text"), [("cli.md", reference.markdown), ("json.md", json_reference.markdown)]
+)
+def test_the_pages_of_commands_are_fresh(name: str, text: Callable[[], str]) -> None:
+    page = Path(__file__).parents[2] / "docs" / name
+    assert page.read_text(encoding="utf-8") == text(), (
+        f"make it anew: python -m {text.__module__} > docs/{name}"
     )
+
+
+def test_the_json_of_every_call_is_on_its_page_below_its_command() -> None:
+    tables = re.findall(r"^`prime-train (.*) --json`:$", json_reference.markdown(), re.MULTILINE)
+    assert sorted(tables) == sorted(JSON_FIELDS)
+    assert "and `prime-train diagnose --log --json`: [json.md](json.md#diagnose)." in reference.markdown()

@@ -20,7 +20,7 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    ROOT / "examples" / "consumer-repo" / "README.md",
+    *sorted((ROOT / "examples").rglob("README.md")),
 )
 README_LINES_MAX = 150
 
@@ -41,6 +41,18 @@ def commands() -> Iterator[tuple[str, str]]:
                 command = line.removeprefix("$ ").strip()
                 if command.startswith("prime-train "):
                     yield page.name, command
+
+
+def named_in_sentences() -> Iterator[tuple[str, str]]:
+    """Yield commands in the text around the blocks. Options that are carried out while they are read, such as
+    --help, are left out.
+    """
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for command in re.findall(r"`(prime-train\s[^`]*)`", text):
+            words = " ".join(command.partition(" > ")[0].split())
+            if not re.search(r" (-h|--help|--version|--install-completion|--show-completion)\b", words):
+                yield page.name, re.sub(r"\bN\b", "1", words)
 
 
 def anchors(page: Path) -> set[str]:
@@ -68,6 +80,27 @@ def test_every_link_leads_to_a_page_and_a_heading_that_are_there(page: Path) -> 
 
 @pytest.mark.parametrize(("page", "command"), sorted(set(commands())))
 def test_every_command_is_one_that_prime_train_takes(page: str, command: str) -> None:
+    parse(page, command)
+
+
+@pytest.mark.parametrize(("page", "command"), sorted(set(named_in_sentences())))
+def test_a_command_that_a_sentence_names_is_one_that_prime_train_takes(page: str, command: str) -> None:
+    """A sentence may leave out arguments, and the value of an option."""
+    try:
+        parse(page, command)
+    except Exception as error:  # one of click's, which typer may bring along in a package of its own
+        if type(error).__name__ not in {"MissingParameter", "BadOptionUsage"}:
+            raise
+
+
+def test_a_sentence_that_names_a_command_or_an_option_that_is_not_there_would_be_found() -> None:
+    for command in ("prime-train resumes RUN", "prime-train resume RUN --usd-max 5", "prime-train key make"):
+        with pytest.raises(Exception, match="No such"):
+            parse("a page", command)
+
+
+def parse(page: str, command: str) -> None:
+    """Parse a command without carrying it out. Raises click's error for one that is not taken."""
     words = shlex.split(command, comments=True)[1:]
     at, parent = typer.main.get_command(app), None
     name: str | None = "prime-train"

@@ -17,6 +17,7 @@ import psutil
 
 from prime_train.buckets.open import open_bucket
 from prime_train.buckets.port import Bucket
+from prime_train.environment import BACKGROUND
 from prime_train.providers.local.pods import LocalPods
 from prime_train.providers.local.provider import WHOLE_MACHINE
 from prime_train.runs.run import HistoryEvent, Run
@@ -36,6 +37,7 @@ MATRIX_ROW = "kill matrix"
 
 CONFIG = """\
 name: kill
+rehearsed: waived
 trainer:
   command: >-
     python -m prime_train.demo.train --steps 80 --save-every 25 --step-seconds 0.02 --out out
@@ -265,6 +267,7 @@ def plane(
         "PRIME_TRAIN_HOME": str(home),
         "PYTHONPATH": str(CRASH),
         WHOLE_MACHINE: "1",
+        BACKGROUND: "no",
         **(settings or {}),
     }
     serve = [

@@ -12,6 +12,7 @@ ROLES = {
     "trainer": r"prime_train[./]demo[./]train.*--save-every",
     "plane": r"prime-train serve",
     "watcher": r"prime-train watch",
+    "example": r"\btrain\.py",
 }
 
 

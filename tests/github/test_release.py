@@ -15,8 +15,10 @@ import pytest
 from tests.github.files import MAJOR, ROOT, parsed
 from tests.waiting import HANG_S
 
-NAMED = re.compile(r"owner/prime-train(?:\.git)?(?:/[\w./-]+)?@([\w.-]+)")
-"""How a page or an example names a version of an action, a workflow or the package."""
+NAMED = re.compile(
+    r"(?:owner/prime-train(?:\.git)?(?:/[\w./-]+)?@|githubusercontent\.com/owner/prime-train/)([\w.-]+)"
+)
+"""How a page or an example names a version of an action, a workflow, the package or the schema."""
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 SAYS = """\
 #!/bin/sh

@@ -106,7 +106,7 @@ budget: {usd: 100}
 """
 KINDS = {
     "lightning": "train.py --out {checkpoints}",
-    "torchtitan": "-m torchtitan.train --module llama3 --config llama3_8b --checkpoint.interval 250",
+    "torchtitan": "-m torchtitan.train --module qwen3 --config qwen3_0.6b --checkpoint.interval 250",
     "verl": "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo trainer.save_freq=250",
     "areal": "python3 examples/math/gsm8k_rl.py scheduler.type=local recover.freq_steps=250",
     "trm": "pretrain.py arch=trm data_paths=[data] epochs=5000 eval_interval=250",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.checks import kernels, known_failures, volumes
+from prime_train.checks import carriers, kernels, known_failures, volumes
 from prime_train.checks.all_rules import all_rules
 from prime_train.checks.engine import findings_with_ignored
 from prime_train.checks.ignores import apply_ignores
@@ -15,17 +15,26 @@ from prime_train.configs.loader import load_configs
 from prime_train.spec.finding import Finding
 from prime_train.trainers.areal import shared_gpu as areal_shared_gpu
 from prime_train.trainers.areal import timeouts as areal_timeouts
+from prime_train.trainers.hf import programs as hf_programs
+from prime_train.trainers.prime_rl import sft_rules
+from prime_train.trainers.torchtitan import rules as torchtitan_rules
+from prime_train.trainers.verl import rules as verl_rules
 from tests.rules.spec_mistakes import BROKEN
 
 OF_OTHER_TESTS = (
     *areal_shared_gpu.RULES,
     *areal_timeouts.RULES,
+    *carriers.RULES,
+    *hf_programs.RULES,
     *kernels.RULES,
     *known_failures.RULES,
+    *sft_rules.RULES,
+    *torchtitan_rules.RULES,
+    *verl_rules.RULES,
     *volumes.RULES,
 )
-"""Rules whose errors are in `test_areal_limits`, `test_known_failures`, `tests/configs/test_kernels` and
-`test_volumes`.
+"""Rules whose errors are in `test_areal_limits`, `test_carriers`, `test_known_failures`,
+`tests/configs/test_kernels` and `test_volumes`.
 """
 RUN = """\
 name: small

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from prime_train.advice import Advice, Call, Operation
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from prime_train.webhook.server.serve import Server
 
 INTERVAL_S = 5.0
+_START = Call(Operation.SERVE, options=(Option(SettingAdvice.BACKGROUND),))
 UNSERVED = Advice(
-    "no control plane serves this home: no machine is replaced, and no budget is enforced; start, and leave "
-    "running: ",
-    Call(Operation.SERVE),
+    "no control plane serves this home, so runs are not watched: no machine is replaced or given back; start "
+    "one: ",
+    _START,
 )
 UNSERVED_STOP = Advice(
-    "no control plane serves this home, so a run that was asked to stop continues until one does; start, and "
-    "leave running: ",
-    Call(Operation.SERVE),
+    "no control plane serves this home, so a run that was asked to stop continues until one does; start one: ",
+    _START,
 )
 
 

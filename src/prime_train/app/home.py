@@ -1,15 +1,14 @@
 """The home folder of this machine's control plane, and the parts built from it."""
 
-import fcntl
 import json
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
@@ -19,6 +18,7 @@ from prime_train.app.machines import Machines
 from prime_train.app.master_key import key_in, key_in_file
 from prime_train.app.private_home import tighten, warn_of_open_bucket
 from prime_train.app.run_access import Observer, RunFiles, StoredRuns
+from prime_train.app.serve_lock import Held, Holder, held
 from prime_train.app.serving import Announced, Serving
 from prime_train.buckets.identity import OtherBucket, mark_of, marked, other_bucket
 from prime_train.buckets.keys import RUNS
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 FIX_BUCKET = f"mount its disk, or set {BUCKET} to where it is now"
 PORT = 7431
 REASON_CHARS_MAX = 500
-PID_CHARS_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -78,6 +77,10 @@ class Home:
     @property
     def serve_file(self) -> Path:
         return self.root / "serve.json"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.root / "serve.lock"
 
     @property
     def elsewhere(self) -> str:
@@ -110,7 +113,7 @@ class Home:
 
             return open_dynamo(self.table_url, self.environment)
 
-        self._make()
+        self.make()
         return SqliteStore(self.root / "control.sqlite")
 
     def known_store(self) -> Store | None:
@@ -144,7 +147,7 @@ class Home:
         """
         if self.launch_key is not None:
             raise PermanentError("a launch key does not open the bucket")
-        self._make()
+        self.make()
         if self.elsewhere and not has_own(self.environment) and not self.bucket_url.startswith(FILE):
             return borrowed(self.bucket_url, self.environment, self.remote())
         mark = self.bucket_mark
@@ -166,7 +169,7 @@ class Home:
         marked, and its identity is stored. Raises UsageError if the bucket known by this address is missing
         or another one is there, and ExternalError if it does not answer.
         """
-        self._make()
+        self.make()
         store, url = self.store(), self.bucket_url
         known = store.watch().buckets.get(address(url), "")
         bucket = open_bucket(url, self.environment, mark=known, make=not known)
@@ -257,7 +260,7 @@ class Home:
 
     def providers_here(self) -> Providers:
         """Return the providers for reading only, in a home that is created if there is none."""
-        self._make()
+        self.make()
         return self.providers()
 
     def why_no_walls(self) -> str:
@@ -281,7 +284,7 @@ class Home:
         key = key_in(self.environment)
         if key is not None:
             return key
-        self._make()
+        self.make()
         return key_in_file(self.root / "master.key")
 
     @property
@@ -399,40 +402,31 @@ class Home:
         return self.served.is_served
 
     @contextmanager
-    def serving_alone(self) -> Iterator[None]:
-        """Make this process the only one that serves this home during the `with` block. Raises UsageError if
-        another process serves it. The kernel releases the lock when a process ends.
+    def serving_alone(self, *, in_background: bool = False) -> Iterator[None]:
+        """Make this process the only one that serves this home during the `with` block. `in_background`:
+        whether a command started it in the background. Raises UsageError if another process serves it.
         """
-        self._make()
+        self.make()
         tighten(self.root)
         bucket = urlsplit(self.bucket_url)
         if bucket.scheme == "file" and not Path(unquote(bucket.path)).is_relative_to(self.root):
             warn_of_open_bucket(Path(unquote(bucket.path)))
-        with (self.root / "serve.lock").open("a+") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise self._served(lock) from None
-            # on a full disk the lock holds nevertheless; only its holder is not named
-            with suppress(OSError):
-                os.ftruncate(lock.fileno(), 0)
-                os.write(lock.fileno(), f"{os.getpid()}\n".encode())
-            yield
+        try:
+            with held(self.lock_file, in_background=in_background):
+                yield
+        except Held as error:
+            raise self.already_served(error.holder) from None
 
-    def _served(self, lock: TextIO) -> UsageError:
-        lock.seek(0)
-        serving, process = (
-            self.last_serving(),
-            lock.read(PID_CHARS_MAX).strip() or "that has only just started",
-        )
-        where = f", at {serving.url}" if serving is not None and str(serving.pid) == process else ""
+    def already_served(self, holder: Holder) -> UsageError:
+        """Return the error that says who serves this home already."""
+        serving = self.last_serving()
+        where = f", at {serving.url}" if serving is not None and serving.pid == holder.pid else ""
+        how = Advice(Call(Operation.DOWN)) if holder.in_background else Advice("end that process")
         fix = Advice(
-            "for an additional watcher: ",
-            Call(Operation.WATCH),
-            "; to serve it from here, end that process first",
+            "for an additional watcher: ", Call(Operation.WATCH), "; to serve it anew, first: ", *how.parts
         )
         return UsageError(
-            f"{self.root} is already served{where} by process {process}", fix=fix, code=Exit.EXTERNAL_REFUSED
+            f"{self.root} is already served{where} by {holder.named}", fix=fix, code=Exit.EXTERNAL_REFUSED
         )
 
     def last_serving(self) -> Announced | None:
@@ -494,7 +488,8 @@ class Home:
         serving = self.last_serving()
         return urlsplit(serving.url).port if serving is not None else None
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Create the home's folder, unless there is one. Raises UsageError if that is not possible."""
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:

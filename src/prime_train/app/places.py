@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from prime_train.advice import Advice, Operation, Option, SettingAdvice
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.serving import Serving
 from prime_train.aws.deployment import Deployment
 from prime_train.aws.doctor import master_key
@@ -73,7 +73,8 @@ class InHome:
         if self.serving.now is not None:
             return Advice(
                 "a control plane serves this home now: restart it, because it reads credentials when it "
-                "starts"
+                "starts; one in the background is ended by ",
+                Call(Operation.DOWN),
             )
         return Advice()
 

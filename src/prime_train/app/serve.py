@@ -1,5 +1,6 @@
 """Run the control plane in this process: the webhook, and unless another watches, the watcher."""
 
+import errno
 import logging
 import socket
 import threading
@@ -13,7 +14,7 @@ from prime_train.app.embedded import refuse_unheard
 from prime_train.app.home import Home
 from prime_train.app.pod_keys import try_role
 from prime_train.buckets.keys import RUNS
-from prime_train.environment import STORE
+from prime_train.environment import PUBLIC_URL, STORE
 from prime_train.errors import ExternalError, UsageError
 from prime_train.http import is_safe
 from prime_train.pages.dashboard.requests import Pages
@@ -36,10 +37,11 @@ def serve(
     interval_s: float,
     announce: Callable[[str], None],
     pages: Pages | None,
+    in_background: bool = False,
 ) -> None:
     """Serve the webhook, and with `watching` watch the runs, until SIGINT or SIGTERM. `port`: None: the one
-    served last; 0: any, if no run has a machine. `announce` is called with the address once it is served;
-    `pages` answers people.
+    served last, and `in_background` any other if that is taken and no machine calls it; 0: any, if no run has
+    a machine. `announce` is called with the address once it is served; `pages` answers people.
 
     Raises UsageError if the control plane is elsewhere, another process serves the home, or machines call
     another address.
@@ -51,16 +53,16 @@ def serve(
             f"the control plane runs elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here"
         )
     # a second webhook would give new pods its own address, which stops working when it ends
-    with home.serving_alone():
-        number = _number(home, host, port)
+    with home.serving_alone(in_background=in_background):
+        number = _number(home, host, port, may_differ=in_background)
         public = home.public_url(url_of(host, number))
         refuse_unheard(home, public)
 
         def announced(url: str) -> None:
             _write_serving(home, url)
-            _say(announce, url)
             _warn_of_unset_secrets(home)
             _warn_of_missing_walls(home)
+            _say(announce, url)
 
         home.policy()  # one that cannot be used is reported now, and not first when a run is launched
         _make_bucket(home)
@@ -242,19 +244,34 @@ def _public_url(home: Home) -> str:
     return serving.public_url if serving is not None else ""
 
 
-def _number(home: Home, host: str, port: int | None) -> int:
-    """Return the port to listen on. Another port than the last one is used only if `port` asks for it, and an
-    arbitrary one (0) only while no machine uses a known address.
+def _number(home: Home, host: str, port: int | None, *, may_differ: bool) -> int:
+    """Return the port to listen on. Another port than the last one is used only if `port` asks for it; an
+    arbitrary one, for which 0 asks, or with `may_differ` the fact that the last one is taken, only while no
+    machine uses a known address.
     """
+    if port is None and may_differ and not home.environment.get(PUBLIC_URL) and _is_taken(host, home.port()):
+        port = 0
     if port is None or (port == 0 and home.last_serving() is not None and home.store().lease_statuses()):
         return home.port()
     return port or _free_port(host)
+
+
+def _is_taken(host: str, port: int) -> bool:
+    try:
+        socket.create_server((host, port), family=_family(host)).close()
+    except OSError as error:
+        return error.errno == errno.EADDRINUSE
+    return False
 
 
 def _free_port(host: str) -> int:
     """Return a free port. It is chosen before the server starts, because the watcher's canary needs the
     address.
     """
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+    with socket.socket(_family(host)) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

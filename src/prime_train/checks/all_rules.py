@@ -12,7 +12,7 @@ from prime_train.spec.config_format import ConfigFormat
 from prime_train.spec.rule import Rule, Subject
 
 _ALWAYS, _MACHINES, _SERVERS, _VOLUMES = "", "machines", "servers", "volumes"
-_WITH_SERVERS = ("prime_rl", "areal", "hf")
+_WITH_SERVERS = ("prime_rl", "areal", "hf", "verl")
 """The formats of trainers that may send their weights to an inference server."""
 _MODULES = {
     "checks.spec_rules": _ALWAYS,
@@ -20,15 +20,20 @@ _MODULES = {
     "checks.machine": _MACHINES,
     "checks.gpu_memory": _MACHINES,
     "trainers.prime_rl.rules.all_rules": "prime_rl",
+    "trainers.prime_rl.sft_rules": "prime_rl_sft",
     "trainers.areal.rules": "areal",
     "trainers.areal.shared_gpu": "areal",
     "trainers.areal.timeouts": "areal",
     "trainers.hf.rules": _ALWAYS,
     "trainers.hf.sizes": "hf",
+    "trainers.hf.programs": "hf",
+    "trainers.torchtitan.rules": "torchtitan",
+    "trainers.verl.rules": "verl",
     "trainers.trm.rules": "trm",
     "checks.process_environment": _ALWAYS,
     "checks.recovery": _ALWAYS,
     "checks.kernels": _ALWAYS,
+    "checks.carriers": _ALWAYS,
     "checks.tools": "prime_rl",
     "checks.known_failures": _SERVERS,
 }

@@ -7,16 +7,26 @@ runs work: that is a note.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from prime_train.checks.memory_fits import Fitting, fittings
-from prime_train.runs.forecast import Fit
+from prime_train.checks.memory_plan import plan_of
+from prime_train.estimate import gpus
+from prime_train.estimate.memory.phases import Logits, Method, Recompute, training_need
+from prime_train.runs.forecast import Fit, usable_bytes
 from prime_train.spec.rule import Rules, Subject, Violation
 
 GIB = 2**30
 TOPIC = "memory"
 _UTILIZATION = ("inference", "vllm", "gpu_memory_utilization")
 _LENGTH = ("inference", "vllm", "max_model_len")
+
+
+_MEASURED = frozenset(("prime_rl_sft", "torchtitan", "verl"))
+"""Formats whose memory no other rule judges."""
+SHORT = 256
+"""Tokens of a sequence where the data may have no longer ones."""
 
 
 RULES = Rules(TOPIC, requires="prime_rl")
@@ -133,3 +143,41 @@ RULES.note(
     "memory. A smoke test shows whether it fits.",
     fix="add a smoke test with a few steps of full sequence length",
 )(partial(_trainer, fit=Fit.TIGHT, verb="needs"))
+
+
+@RULES.error(
+    "ME209",
+    "a model whose weights, gradients and optimizer do not fit their GPUs",
+    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the "
+    "download were paid for.",
+    fix="use more GPUs, a larger kind, or LoRA",
+    requires="trainer",
+)
+def too_large(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    if spec is None or not spec.hardware.gpus or subject.format not in _MEASURED:
+        return
+    plan = plan_of(subject)
+    if plan is None:
+        return
+    # All that a run can still change, without changing what is trained, is decided in its favour.
+    least = replace(
+        plan.training,
+        seq_len=min(plan.training.seq_len, SHORT),
+        micro_batch=1,
+        recompute=Recompute.FULL,
+        logits=Logits.FUSED,
+        frozen_bytes=0.0,
+        models=1,
+        gradient_bytes=min(plan.training.gradient_bytes, 2.0),
+        adapter_params=1 if plan.training.method is Method.LORA else 0,
+    )
+    need = training_need(plan.model, least, plan.train_gpus)
+    for place, kind in enumerate(spec.hardware.gpus):
+        usable = usable_bytes(gpus.named_gb(kind))
+        if usable and need.low > usable:
+            message = (
+                f"the training of {plan.model.name} takes at least {need.low / GIB:.0f} GiB of each of "
+                f"{plan.train_gpus} GPUs, even with short sequences; {kind} has {usable / GIB:.0f} GiB"
+            )
+            yield Violation(("hardware", "gpus", place), message)

@@ -2,14 +2,9 @@
 
 from collections.abc import Iterator
 
-from prime_train.checks.memory_plan import model_name
 from prime_train.estimate.models.known_failures import Use, failures_of
 from prime_train.spec.rule import Rules, Subject, Violation
-from prime_train.trainers.prime_rl.conventions import KIND
-from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
-
-_MODEL = {"areal": ("actor", "path"), "hf": ("model_name_or_path",)}
-
+from prime_train.trainers.settings.of_subject import training_of
 
 RULES = Rules("models", requires="trainer")
 
@@ -26,6 +21,8 @@ def _updates_a_server(subject: Subject) -> bool:
             return (config.text("rollout", "backend") or "").startswith("vllm")
         case "hf":
             return config.value("use_vllm") is True
+        case "verl":
+            return config.text("actor_rollout_ref", "rollout", "name") == "vllm"
         case _:
             return False
 
@@ -40,15 +37,9 @@ def _updates_a_server(subject: Subject) -> bool:
 def known_to_fail(subject: Subject) -> Iterator[Violation]:
     if subject.trainer is None or not _updates_a_server(subject):
         return
-    name = model_name(subject)
+    training = training_of(subject)
+    if training is None:
+        return
+    name = training.model.value
     for failure in failures_of(name, Use.VLLM_UPDATES):
-        yield Violation(_place(subject), f"{name[:80]}: {failure.message}", document="trainer")
-
-
-def _place(subject: Subject) -> tuple[str, ...]:
-    if subject.format == KIND and subject.trainer is not None:
-        return tuple(
-            str(step)
-            for step in ReceivedConfig(subject.trainer.root, subject.spec).place("trainer.model.name")
-        )
-    return _MODEL.get(subject.format, ())
+        yield Violation(training.model.path, f"{name[:80]}: {failure.message}", document="trainer")

@@ -6,10 +6,14 @@ from prime_train.checks.host_bytes import disk_bytes, host_bytes
 from prime_train.checks.memory_plan import plan_of
 from prime_train.estimate import gpus
 from prime_train.providers.kinds import allowed_providers, is_own_machine, is_rented
-from prime_train.spec.launchers import processes_of, spelling_of_processes
+from prime_train.spec.config_format import variables
+from prime_train.spec.launchers import spelling_of_processes
 from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.text.nearest import nearest
 from prime_train.trainers.registry import TRAINERS
+from prime_train.trainers.settings.launched import machines as launched_on
+from prime_train.trainers.settings.launched import processes
+from prime_train.trainers.settings.of_subject import training_of
 
 TOPIC = "hardware"
 GIB = 2**30
@@ -17,9 +21,23 @@ HOST_GIB_PER_GPU_MAX = 256
 """Host memory per GPU in GiB above which machines are seldom rented out."""
 _DISK = ("hardware", "disk_gib")
 _KINDS = tuple(sorted(gpus.GPUS))
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 RULES = Rules(TOPIC, requires="spec")
+
+
+def _config_file(subject: Subject) -> str:
+    return subject.config.file if subject.config is not None else ""
+
+
+def _visible(subject: Subject) -> int | None:
+    """Return the highest number of a GPU that the run makes visible to the trainer; None if it names none."""
+    named = subject.spec.environment.get(_VISIBLE, "") if subject.spec is not None else ""
+    numbers = variables(subject.command).get(_VISIBLE, named).split(",")
+    if not all(number.isdecimal() and len(number) < 4 for number in numbers):
+        return None
+    return max(int(number) for number in numbers)
 
 
 def _of_family(kind: str) -> str:
@@ -85,16 +103,27 @@ def too_many_workers(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus:
         return
-    started = processes_of(spec.trainer.command)
-    if started is not None and started > spec.hardware.count:
+    training = training_of(subject)
+    started = training.processes if training is not None else processes(subject)
+    visible = _visible(subject)
+    if started.value is not None and not started.is_default and started.value > spec.hardware.count:
+        place = started.place
+        where = (
+            f" ({place.file}:{place.line})"
+            if place is not None and place.file not in ("", _config_file(subject))
+            else ""
+        )
         message = (
-            f"the command starts {started} processes on {spec.hardware.count} GPUs; NCCL allows "
+            f"the command starts {started.value} processes{where} on {spec.hardware.count} GPUs; NCCL allows "
             "only one process per GPU"
         )
         fix = f"start {spec.hardware.count}, or rent more GPUs"
         yield Violation(
             ("trainer", "command"), message, fix, word=spelling_of_processes(spec.trainer.command)
         )
+    elif visible is not None and visible >= spec.hardware.count:
+        message = f"{_VISIBLE} names GPU {visible}, and the machine has {spec.hardware.count}, counted from 0"
+        yield Violation(("trainer", "command"), message, f"delete {_VISIBLE}", word=_VISIBLE)
     elif TRAINERS[spec.trainer.kind].starts_workers and spec.trainer.workers > spec.hardware.count:
         message = (
             f"{spec.trainer.workers} workers share {spec.hardware.count} GPUs; NCCL allows only "
@@ -105,6 +134,21 @@ def too_many_workers(subject: Subject) -> Iterator[Violation]:
             message,
             f"set trainer.workers to {spec.hardware.count}, or rent more GPUs",
         )
+
+
+@RULES.error(
+    "HW109",
+    "processes on several machines",
+    why="A run has one machine: the processes of the others are waited for until a time limit, and then it "
+    "fails.",
+    fix="start all processes on one machine",
+)
+def several_machines(subject: Subject) -> Iterator[Violation]:
+    training = training_of(subject)
+    machines = training.machines if training is not None and training.machines.value else launched_on(subject)
+    if machines.value is not None and machines.value > 1:
+        message = f"the command is for {machines.value} machines, and a run has one"
+        yield Violation(("trainer", "command"), message, word="nnodes")
 
 
 @RULES.note(

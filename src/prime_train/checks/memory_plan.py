@@ -3,12 +3,14 @@ and whose name has no size.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
-from prime_train.checks.plans.areal_plan import model_of_areal, plan_of_areal
-from prime_train.checks.plans.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
-from prime_train.checks.plans.trainer_plan import model_of_trainer, plan_of_trainer
+from prime_train.checks.plans.areal_plan import plan_of_areal
+from prime_train.checks.plans.prime_rl_plan import plan_of_prime_rl
+from prime_train.checks.plans.prime_rl_sft_plan import plan_of_sft
+from prime_train.checks.plans.torchtitan_plan import plan_of_torchtitan
+from prime_train.checks.plans.trainer_plan import plan_of_trainer
+from prime_train.checks.plans.verl_plan import plan_of_verl
 from prime_train.estimate.job import JobDescription
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
@@ -17,33 +19,25 @@ from prime_train.trainers.prime_rl.conventions import KIND
 from prime_train.trainers.prime_rl.rules.lengths import train_environments
 from prime_train.trainers.prime_rl.rules.schema import Same
 from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
+from prime_train.trainers.settings.of_subject import training_of
 
-STEPS_MAX = 10**9
-_STEPS = {"hf": "max_steps", "areal": "total_train_steps"}
-"""The setting that ends a training after a number of steps, by format."""
-
-
-@dataclass(frozen=True)
-class _Planner:
-    """How the configs of one format are read: the name of the model, and the plan for it."""
-
-    model: Callable[[Subject], str]
-    plan: Callable[[Subject, Model], JobDescription | None]
-
-
-_PLANNERS: dict[str, _Planner] = {
-    KIND: _Planner(model_of_prime_rl, plan_of_prime_rl),
-    "areal": _Planner(model_of_areal, plan_of_areal),
-    "hf": _Planner(model_of_trainer, plan_of_trainer),
+_PLANNERS: dict[str, Callable[[Subject, Model], JobDescription | None]] = {
+    KIND: plan_of_prime_rl,
+    "areal": plan_of_areal,
+    "hf": plan_of_trainer,
+    "prime_rl_sft": plan_of_sft,
+    "torchtitan": plan_of_torchtitan,
+    "verl": plan_of_verl,
 }
+"""How the plan for a model is made of the configs of each format."""
 
 
 def model_name(subject: Subject) -> str:
     """Return the model's name; empty if the config does not name it, or is of no trainer whose memory is
     known.
     """
-    planner = _PLANNERS.get(subject.format)
-    return planner.model(subject) if planner is not None else ""
+    training = training_of(subject)
+    return training.model.value if training is not None else ""
 
 
 def plan_of(subject: Subject, model: Model | None = None) -> JobDescription | None:
@@ -55,12 +49,9 @@ def plan_of(subject: Subject, model: Model | None = None) -> JobDescription | No
 
 def steps_of(subject: Subject) -> int | None:
     """Return the number of steps that the trainer's own settings say; None if they do not."""
-    steps = (
-        subject.trainer.number(_STEPS[subject.format])
-        if subject.trainer is not None and subject.format in _STEPS
-        else None
-    )
-    return int(steps) if steps is not None and 1 <= steps <= STEPS_MAX and steps == int(steps) else None
+    # A run of prime-rl has its steps in the spec.
+    training = training_of(subject) if subject.format != KIND else None
+    return training.steps.value if training is not None else None
 
 
 def environments_of(subject: Subject) -> str:
@@ -78,6 +69,6 @@ def environments_of(subject: Subject) -> str:
 def _plan_of(same: Same[Subject], model: Model | None) -> JobDescription | None:
     """Return the plan, cached because several rules request that of one subject."""
     subject = same.it
-    planner = _PLANNERS.get(subject.format)
-    known = model or (models.resolve_path(planner.model(subject)) if planner is not None else None)
-    return planner.plan(subject, known) if planner is not None and known is not None else None
+    plan = _PLANNERS.get(subject.format)
+    known = model or models.resolve_path(model_name(subject))
+    return plan(subject, known) if plan is not None and known is not None else None

@@ -148,7 +148,9 @@ def killed_sooner(subject: Subject) -> Iterator[Violation]:
 )
 def conflicting(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
-    for conflict in TRAINERS[spec.trainer.kind].conflicts(spec) if spec is not None else ():
+    if spec is None or subject.started is not None:
+        return  # what a script says is overridden by the arguments that a launch adds to it
+    for conflict in TRAINERS[spec.trainer.kind].conflicts(spec):
         message, _, fix = conflict.rpartition("; ")
         yield Violation(
             ("trainer", "resume" if message.startswith("trainer.resume") else "command"), message, fix

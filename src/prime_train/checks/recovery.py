@@ -17,6 +17,7 @@ from prime_train.trainers.conventions.own_scripts import (
     resume_arguments,
 )
 from prime_train.trainers.registry import TRAINERS
+from prime_train.trainers.settings.of_subject import training_of
 
 if TYPE_CHECKING:
     from prime_train.spec.spec import RunSpec
@@ -71,12 +72,10 @@ def _is_interval_known(subject: Subject) -> bool:
     """Return whether the trainer's own settings say after how many steps, or epochs, it saves, in its file or
     on the command line.
     """
-    own = (
-        subject.trainer.number("save_steps")
-        if subject.trainer is not None and subject.format == "hf"
-        else None
-    )
-    return bool(own and own >= 1) or (subject.spec is not None and interval_in(subject.spec) is not None)
+    training = training_of(subject)
+    every = training.saving.every if training is not None and training.saving.is_on.value else None
+    is_said = every is not None and every.value is not None and not every.is_default
+    return is_said or (subject.spec is not None and interval_in(subject.spec) is not None)
 
 
 @RULES.warning(

@@ -17,6 +17,7 @@ from prime_train.text.deadline import parse_deadline
 from prime_train.text.nearest import nearest
 from prime_train.trainers.prime_rl.arguments import arguments
 from prime_train.trainers.registry import TRAINERS
+from prime_train.trainers.settings.of_subject import training_of
 
 if TYPE_CHECKING:
     pass
@@ -196,24 +197,16 @@ def no_hub_token(subject: Subject) -> Iterator[Violation]:
     spec, trainer = subject.spec, subject.trainer
     if spec is None or trainer is None or not is_rented(allowed_providers(spec.hardware)):
         return
-    path = next(
-        (
-            path
-            for path in (("model", "name"), ("actor", "path"), ("model_name_or_path",))
-            if trainer.text(*path)
-        ),
-        None,
-    )
-    if path is None or not _GATED.match(str(trainer.text(*path))):
+    training = training_of(subject)
+    if training is None or training.model.is_default or not _GATED.match(training.model.value):
         return
     if any("login" in command for command in spec.setup):
         return
     if not {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} & {*spec.secrets, *spec.environment}:
-        yield Violation(
-            path,
-            f"{trainer.text(*path)} can be downloaded only by accounts that have accepted its licence",
-            document="trainer",
+        message = (
+            f"{training.model.value[:200]} can be downloaded only by accounts that have accepted its licence"
         )
+        yield Violation(training.model.path, message, document="trainer")
 
 
 @RULES.error(

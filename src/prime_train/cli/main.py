@@ -19,3 +19,7 @@ def main() -> None:
     except SystemExit as error:
         end(error)
         raise
+
+
+if __name__ == "__main__":
+    main()

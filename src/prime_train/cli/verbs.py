@@ -89,7 +89,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "try",
             "prime_train.rehearsal.commands.try_:try_",
-            "Rehearse a script: how it saves, reports and resumes, with proof.",
+            "Rehearse a script: watch how it saves, reports and resumes, and prove it.",
             "prime_train.launch.commands.run:WithCommand",
         ),
         Verb(
@@ -291,6 +291,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     ),
     "Control plane": (
         Verb("serve", "prime_train.webhook.commands.serve:serve", "Run the control plane."),
+        Verb("down", "prime_train.webhook.commands.down:down", "End the control plane in the background."),
         Verb("watch", "prime_train.watch.commands.group:watch", "Run an additional watcher."),
         Verb(
             "dashboard",

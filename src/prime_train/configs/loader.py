@@ -31,14 +31,16 @@ from prime_train.spec.config_format import (
     looks_like_config,
 )
 from prime_train.spec.finding import Finding, Severity
-from prime_train.spec.launchers import config_named, config_taken, named_files
+from prime_train.spec.launchers import config_named, config_taken, hydra_config, launcher_config, named_files
 from prime_train.spec.merge import merged, nested, with_nulls
 from prime_train.spec.reader import Config, TrainerConfigFile, read_config, read_trainer_config
 from prime_train.spec.rule import Document, Subject
 from prime_train.spec.run_secrets import listed
+from prime_train.spec.shell_scripts import SUFFIXES as SCRIPTS
+from prime_train.spec.shell_scripts import ScriptCommand, inline_script, script_named, training_command
 from prime_train.spec.spec import HardwareSpec
 from prime_train.spec.tree import Mapping as Tree
-from prime_train.spec.tree import Scalar, find, place_of
+from prime_train.spec.tree import Scalar, SourcePosition, find, place_of
 from prime_train.text.explained_errors import is_debugging
 from prime_train.trainers.conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
 from prime_train.trainers.registry import TRAINERS
@@ -49,6 +51,10 @@ if TYPE_CHECKING:
 FILES_MAX = 10_000
 TOML = ".toml"
 SUFFIXES = (".yaml", ".yml", TOML)
+_COMES_WITH_FILES = frozenset(("areal", "verl", "torchtitan"))
+"""Trainers that come with files of settings, or names of them, which a command may change."""
+_NAMING = (("deepspeed",), ("dist_config", "config_file"), ("fsdp_config",))
+"""Settings of trainers that name another file."""
 _NONE: Variables[str, str] = MappingProxyType({})
 _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages"))
 
@@ -140,6 +146,8 @@ def _load(file: Path, by_name: bool, run_secrets: Sequence[str], *, debug: bool)
             if config_format and parsed.root is not None and (by_name or is_complete(parsed.root)):
                 return _of_trainer_alone(parsed, config_format)
             return _of_unknown(parsed, by_name)
+        if file.suffix in SCRIPTS:
+            return _of_script_alone(file)
         config = read_config(file)
         config_format = format_of_yaml(config.root) if config.root is not None else ""
         if config_format:
@@ -174,8 +182,25 @@ def _of_trainer_alone(parsed: TrainerConfigFile, config_format: ConfigFormat) ->
     null = TRAINERS[config_format].null if config_format in TRAINERS else ""
     root = with_nulls(parsed.root, null) if null else parsed.root
     trainer = Document(parsed.file, root, parsed.source)
-    subject = Subject(trainer=trainer, format=config_format, files=_resumed(parsed.file, root))
+    named = _named_by_settings("", root, WorkingTree(parsed.file, "."))
+    subject = Subject(trainer=trainer, format=config_format, files=_resumed(parsed.file, root), named=named)
     return LoadedConfig(parsed.file, subject, parsed.findings, sources)
+
+
+def _of_script_alone(file: Path) -> LoadedConfig:
+    """Return the settings of the training that a shell script starts."""
+    name, text = str(file), _script_text(file)
+    started = training_command(text)
+    if started is None:
+        message = "this script starts no training that is known: write the command of a run in a config"
+        note = Finding("PT009", message, name, severity=Severity.NOTE)
+        return LoadedConfig(name, None, (note,), {name: text})
+    config_format = format_of_command(started.text, "command")
+    root = changes(started.text, config_format, SourcePosition(started.line)) if config_format else None
+    named = _named_by_settings(started.text, root, WorkingTree(name, "."))
+    trainer = Document(name, root, text) if root is not None else None
+    subject = Subject(trainer=trainer, format=config_format, named=named, started=started)
+    return LoadedConfig(name, subject, (), {name: text})
 
 
 def _resumed(file: str, root: Tree) -> frozenset[str]:
@@ -262,7 +287,11 @@ def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
     # The files here may be of another version than a ref that is checked out, so only the command itself is
     # checked then.
     is_here = spec.trainer.code.ref is None
-    own = _trainers_own(spec, root, file, tree) if is_here else _by_command(spec, root, file)
+    started = _by_script(spec.trainer.command, tree) if is_here else None
+    command = started.text if started is not None else spec.trainer.command
+    own = (
+        _trainers_own(spec, command, root, file, tree) if is_here else _by_command(spec, command, root, file)
+    )
     first = next(iter(own.files.values()), config)
     trainer = Document(first.file, own.root, first.source) if own.root is not None else None
     there = _in_tree(spec, own, trainer, tree) if is_here else _InTree()
@@ -277,6 +306,8 @@ def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
         has_code=there.has_code,
         scripts=there.scripts,
         sources=tuple(sources.items()),
+        named=_named_by_settings(command, own.root, tree) if is_here else (),
+        started=started,
         run_secrets=tuple(run_secrets),
         now_s=int(time.time()),
     )
@@ -322,8 +353,36 @@ class _TrainersOwn:
     format: ConfigFormat = ""
 
 
-def _trainers_own(spec: "RunSpec", root: Tree, file: str, tree: WorkingTree) -> _TrainersOwn:
-    row, command = TRAINERS[spec.trainer.kind], spec.trainer.command
+def _by_script(command: str, tree: WorkingTree) -> ScriptCommand | None:
+    """Return the command with which a shell script starts the training: one of the working tree, or one in the
+    command itself. None if the command is neither.
+    """
+    inline = inline_script(command)
+    if inline is not None:
+        return training_command(inline)
+    script = script_named(command)
+    path = tree.find(script[0], inside=True) if script is not None else None
+    if script is None or path is None:
+        return None
+    return training_command(_script_text(path), script[1])
+
+
+def _named_by_settings(command: str, own: Tree | None, tree: WorkingTree) -> tuple[tuple[str, Document], ...]:
+    """Return the files of settings that the launcher or the trainer's own settings name and that are in the
+    working tree.
+    """
+    named = [launcher_config(command)]
+    nodes = (find(own, keys) for keys in _NAMING) if own is not None else ()
+    named += [node.text for node in nodes if isinstance(node, Scalar)]
+    there = [(name, path) for name in named if name and (path := tree.find(name, inside=True)) is not None]
+    read = [(name, read_trainer_config(path, file=str(path))) for name, path in there]
+    return tuple(
+        (name, Document(one.file, one.root, one.source)) for name, one in read if one.root is not None
+    )
+
+
+def _trainers_own(spec: "RunSpec", command: str, root: Tree, file: str, tree: WorkingTree) -> _TrainersOwn:
+    row = TRAINERS[spec.trainer.kind]
     if row.own_config is not None:
         own = row.own_config(spec, root, file)
         read = _read_files(tree, [name for _, name in own.files])
@@ -333,29 +392,33 @@ def _trainers_own(spec: "RunSpec", root: Tree, file: str, tree: WorkingTree) -> 
             return _TrainersOwn(read)
         combined = with_nulls(reduce(merged, (*roots, *own.settings)), row.null)
         return _TrainersOwn(read, combined, cast("ConfigFormat", spec.trainer.kind))
-    name = config_named(command)
+    name = config_named(command) or hydra_config(command)
     read = _read_files(tree, [name]) if name is not None else {}
     written = read[name].root if name is not None and name in read else None
     if name is None or written is None:
-        by_command = _by_command(spec, root, file)
+        by_command = _by_command(spec, command, root, file)
         # A file that comes with AReaL's own code, which the set-up fetches: the command still says what it
         # changes of it.
-        is_known = name is None or (name not in read and by_command.format == "areal")
+        is_known = name is None or (name not in read and by_command.format in _COMES_WITH_FILES)
         return by_command if by_command.format and is_known else _TrainersOwn(read)
     config_format = format_of_toml(written) if name.endswith(TOML) else format_of_yaml(written)
+    config_format = config_format or format_of_command(command, spec.trainer.kind)
     if config_taken(command) is not None:
         config_format = "hf"  # axolotl and LLaMA-Factory hand these settings to the Trainer
     if not config_format:
         return _TrainersOwn(read)
-    return _TrainersOwn(read, merged(written, _settings_of(spec, config_format, root, file)), config_format)
+    given = _settings_of(spec, command, config_format, root, file)
+    return _TrainersOwn(read, merged(written, given), config_format)
 
 
-def _by_command(spec: "RunSpec", root: Tree, file: str) -> _TrainersOwn:
+def _by_command(spec: "RunSpec", command: str, root: Tree, file: str) -> _TrainersOwn:
     """Return the settings in the command alone, if it says whose they are."""
-    config_format = format_of_command(spec.trainer.command, spec.trainer.kind)
-    return _TrainersOwn(
-        {}, _settings_of(spec, config_format, root, file) if config_format else None, config_format
-    )
+    # A script may start something else besides, whose arguments are no settings of the trainer.
+    is_script = command != spec.trainer.command
+    kind = "command" if is_script and spec.trainer.kind in _COMES_WITH_FILES else spec.trainer.kind
+    config_format = format_of_command(command, kind)
+    given = _settings_of(spec, command, config_format, root, file) if config_format else None
+    return _TrainersOwn({}, given, config_format)
 
 
 def _read_files(tree: WorkingTree, names: Sequence[str]) -> dict[str, TrainerConfigFile]:
@@ -368,12 +431,12 @@ def _read_files(tree: WorkingTree, names: Sequence[str]) -> dict[str, TrainerCon
     return {name: read[os.path.realpath(path)] for name, path in found}
 
 
-def _settings_of(spec: "RunSpec", config_format: ConfigFormat, root: Tree, file: str) -> Tree:
+def _settings_of(spec: "RunSpec", command: str, config_format: ConfigFormat, root: Tree, file: str) -> Tree:
     """Return the settings in the command, and those that every launch appends, all placed at the command."""
     settings = TRAINERS[spec.trainer.kind].settings
     appended = (f"{key}={value}" for key, value in (settings(spec) if settings else {}).items())
     place = replace(place_of(root, ("trainer", "command")), file=file)
-    return changes(" ".join((spec.trainer.command, *appended)), config_format, place)
+    return changes(" ".join((command, *appended)), config_format, place)
 
 
 @dataclass(frozen=True)

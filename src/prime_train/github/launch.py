@@ -10,6 +10,7 @@ from prime_train.github.api import GitHub
 from prime_train.github.deployments import deployment_of, new_deployment
 from prime_train.github.launch_request import LaunchRequest
 from prime_train.github.runs import launch_once
+from prime_train.launch.allowed import Allowed
 from prime_train.launch.dry_run import ranking
 from prime_train.launch.launch_config import Checked, checked
 from prime_train.launch.probe import ProbeLimits, TooFewSteps
@@ -85,13 +86,21 @@ def offers_from_here(home: Home, what: Checked) -> Ranking | None:
 
 
 def checked_request(
-    home: Home, request: LaunchRequest, *, name: str | None, start_from: str | None, probe: ProbeLimits | None
+    home: Home,
+    request: LaunchRequest,
+    *,
+    name: str | None,
+    start_from: str | None,
+    probe: ProbeLimits | None,
+    dry_run: bool = False,
 ) -> Checked | Unneeded:
     """Return the checked config of the request; or why its probe is not needed, if nobody asked for it.
     Raises what `checked` raises.
     """
     try:
-        what = checked(home, request.config, name=name, start_from=start_from, probe=probe)
+        # What would be rented is shown of any script.
+        allowed = Allowed(without_rehearsal=dry_run)
+        what = checked(home, request.config, name=name, start_from=start_from, probe=probe, allowed=allowed)
     except TooFewSteps as error:
         if not request.by_itself:
             raise

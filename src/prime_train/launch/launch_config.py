@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from prime_train.advice import Advice, Call, Operation
 from prime_train.app.home import Home
 from prime_train.checks.spec_rules import only_installs
 from prime_train.checks.validate import check_run_config
@@ -145,9 +146,7 @@ def launch_checked(home: Home, what: Checked) -> Run:
     process that serves this home uses another bucket or the checkpoint to start from has been deleted, and
     ExternalError if the store or the bucket fails.
     """
-    missing = missing_script(what.spec, what.plan.snapshot, what.file, what.sources.get(what.file, ""))
-    if missing is not None:
-        raise InvalidConfig((missing,), what.sources)
+    refuse_missing_script(what)
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:
         message = (
@@ -155,11 +154,22 @@ def launch_checked(home: Home, what: Checked) -> Run:
             "the "
             f"bucket here is {home.bucket_url}"
         )
-        raise UsageError(message, fix=f"export {BUCKET}={serving.bucket_url}")
+        fix = Advice(
+            f"export {BUCKET}={serving.bucket_url}; or end it, if it is in the background: ",
+            Call(Operation.DOWN),
+        )
+        raise UsageError(message, fix=fix)
     try:
         return launch(home, what.spec, what.plan, start=what.start, forecast=what.forecast, probe=what.probe)
     except Unfit as error:
         raise InvalidConfig((*what.findings, *error.findings), what.sources) from error
+
+
+def refuse_missing_script(what: Checked) -> None:
+    """Raise InvalidConfig if the command starts a script that no machine can have."""
+    missing = missing_script(what.spec, what.plan.snapshot, what.file, what.sources.get(what.file, ""))
+    if missing is not None:
+        raise InvalidConfig((missing,), what.sources)
 
 
 _SCRIPT = re.compile(r"(?:\./)?[\w][\w./-]*\.(?:py|sh)")

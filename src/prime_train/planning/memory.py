@@ -6,6 +6,7 @@ from pathlib import Path
 
 from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.checks.memory_plan import model_name, plan_of
+from prime_train.checks.plans.own_script_plan import plan_of_script
 from prime_train.configs.loader import loaded_config
 from prime_train.errors import UsageError
 from prime_train.estimate import gpus
@@ -89,6 +90,8 @@ def plan_for(
     named = name or (model_name(subject) if subject is not None and hub is not None else "")
     model = None if not named else _understood(named) if hub is None else _of_hub(named, hub)
     plan = plan_of(subject, model) if subject is not None else None
+    if plan is None and model is None and subject is not None:
+        plan = plan_of_script(subject)
     if plan is not None:
         return plan
     if model is not None:
@@ -98,6 +101,11 @@ def plan_for(
         fix = Advice("give a config, or ", Option(SettingAdvice.MODEL, "Qwen/Qwen3-8B"))
         raise UsageError("no config and no model was given", fix=fix)
     unknown = model_name(subject) if subject is not None else ""
+    if unknown and models.resolve_path(unknown) is not None:
+        message = f"{config} trains {unknown[:200]!r} on several machines, or does not say on how many GPUs"
+        raise UsageError(
+            message, fix=Advice("write the number with ", Option(SettingAdvice.MODEL, unknown[:200]))
+        )
     if unknown:
         message = (
             f"{config} trains {unknown[:200]!r}, which is unknown, and its name does not contain its size"

@@ -6,14 +6,14 @@ parses them.
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, cast
 
 from prime_train.spec.merge import grown
-from prime_train.spec.tree import Mapping, Scalar, SourcePosition, Value
+from prime_train.spec.tree import Mapping, Scalar, SourcePosition, Value, find
 
-ConfigFormat = Literal["", "prime_rl", "areal", "hf", "trm"]
+ConfigFormat = Literal["", "prime_rl", "prime_rl_sft", "areal", "hf", "torchtitan", "trm", "verl"]
 """The trainer that a config belongs to; empty if it is not a known one."""
 
 COMMAND_CHARS_MAX = 20_000
@@ -24,6 +24,16 @@ NULL = "None"
 """How trainers that have no null of their own spell it in a file or an argument."""
 _WORDS: dict[str, Value] = {"true": True, "True": True, "false": False, "False": False, NULL: None}
 
+_PRIME_RL_OWN = frozenset(("trainer", "orchestrator", "rollout_transport"))
+"""Sections of prime-rl's reinforcement learning that its supervised training does not have."""
+_SFT = frozenset(("max_steps", "ckpt", "optim", "scheduler", "val", "deployment", "output_dir", "tokenizer"))
+_TORCHTITAN = frozenset(("model", "training"))
+_TORCHTITAN_BESIDE = frozenset(
+    ("job", "optimizer", "parallelism", "checkpoint", "activation_checkpoint", "lr_scheduler", "metrics")
+)
+_RL = "actor_rollout_ref"
+_VERL = frozenset(("data", "trainer"))
+_VERL_BESIDE = frozenset((_RL, "algorithm", "critic"))
 _PRIME_RL = frozenset(
     ("trainer", "orchestrator", "inference", "deployment", "weight_broadcast", "rollout_transport")
 )
@@ -107,6 +117,15 @@ _HF_FLAGS = frozenset(("save_strategy", "eval_strategy", "evaluation_strategy", 
 _MODEL_FLAGS = _HF | {"output_dir", "model"}
 """Settings that others have, too, so that the kind of trainer must be known for them to be the Trainer's."""
 _MAY_BE_HF = frozenset(("command", "torchrun", "hf"))
+_HF_PROGRAMS = frozenset(("axolotl", "llamafactory-cli", "lmf", "trl", "swift", "axolotl.cli.train"))
+_MODULES: dict[str, ConfigFormat] = {
+    "verl.trainer": "verl",
+    "torchtitan.train": "torchtitan",
+    "prime_rl.trainer.sft": "prime_rl_sft",
+    "prime_rl.entrypoints.sft": "prime_rl_sft",
+    "trl.scripts.": "hf",
+}
+"""Whose settings a command has that starts a module with such a name."""
 _NOT_HF = frozenset(("base_model", "actor", "data_paths"))
 _CONFIG_KEYS = re.compile(r"^\s*\[{0,2}(trainer|budget|orchestrator|experiment_name)\b", re.MULTILINE)
 _SPEC = frozenset(("trainer", "budget"))
@@ -138,8 +157,25 @@ def flags_of(split: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not word.startswith("--") or word == "--":
             continue
         name, sign, value = word[2:].partition("=")
-        after = split[at + 1] if at + 1 < len(split) and not split[at + 1].startswith("-") else ""
+        after = split[at + 1] if at + 1 < len(split) and _is_value(split[at + 1]) else ""
         yield name.replace("-", "_"), value if sign else after
+
+
+def _is_value(word: str) -> bool:
+    return not word.startswith("-") or _FLOAT.fullmatch(word) is not None
+
+
+def variables(command: str) -> dict[str, str]:
+    """Return the environment variables that are set before the program: NAME=value."""
+    found: dict[str, str] = {}
+    for word in words(command):
+        name, sign, value = word.partition("=")
+        if word == "env":
+            continue
+        if not sign or not name.isidentifier():
+            break
+        found[name] = value
+    return found
 
 
 def spelling_of(command: str, *names: str) -> str:
@@ -152,8 +188,7 @@ def spelling_of(command: str, *names: str) -> str:
 
 def changes(command: str, config_format: ConfigFormat, place: SourcePosition) -> Mapping:
     """Return the settings with which the command overrides its config, all positioned at `place`."""
-    # LLaMA-Factory takes both: flags without a file, and key=value beside one.
-    pairs = (*flags(command), *settings(command)) if config_format == "hf" else settings(command)
+    pairs = _READ[config_format](command) if config_format in _READ else settings(command)
     return grown(
         place,
         [
@@ -171,6 +206,20 @@ def settings(command: str) -> Iterator[tuple[str, str]]:
             yield found[2], found[3]
 
 
+def _flags_and_settings(command: str) -> Iterator[tuple[str, str]]:
+    # LLaMA-Factory takes both: flags without a file, and key=value beside one.
+    yield from flags(command)
+    yield from settings(command)
+
+
+_READ: dict[ConfigFormat, Callable[[str], Iterator[tuple[str, str]]]] = {
+    "hf": _flags_and_settings,
+    "torchtitan": flags,
+    "prime_rl_sft": flags,
+}
+"""How the settings in a command are read where they are not KEY=VALUE."""
+
+
 def value_of(text: str) -> Value:
     """Return the value of an argument, parsed by its form alone."""
     if text in _WORDS:
@@ -186,7 +235,22 @@ def value_of(text: str) -> Value:
 
 def format_of_toml(root: Mapping) -> ConfigFormat:
     keys = {entry.key for entry in root.entries}
-    return "prime_rl" if keys & _PRIME_RL and not keys & _NOT_PRIME_RL else ""
+    if keys & _NOT_PRIME_RL:
+        return ""
+    if keys >= _TORCHTITAN and keys & _TORCHTITAN_BESIDE and isinstance(find(root, ("training",)), Mapping):
+        return "torchtitan"
+    if _is_sft(root, keys):
+        return "prime_rl_sft"
+    return "prime_rl" if keys & _PRIME_RL else ""
+
+
+def _is_sft(root: Mapping, keys: set[str]) -> bool:
+    """Return whether a file is for prime-rl's supervised training: it has data of its own."""
+    data, model = (find(root, (part,)) for part in ("data", "model"))
+    if not isinstance(data, Mapping) or not isinstance(model, Mapping) or keys & _PRIME_RL_OWN:
+        return False
+    own = {entry.key for entry in data.entries}
+    return bool(own & {"seq_len", "type", "micro_batch_size"}) and bool(keys & _SFT)
 
 
 def looks_like_config(text: str) -> bool:
@@ -197,21 +261,23 @@ def looks_like_config(text: str) -> bool:
 
 
 def is_complete(root: Mapping) -> bool:
-    """Return whether a prime-rl file found in a folder is a complete config and not only a part to merge into
-    another.
+    """Return whether a file in TOML that was found in a folder is a complete config and not only a part to
+    merge into another.
     """
-    return root.entry("orchestrator") is not None
+    return any(root.entry(name) is not None for name in ("orchestrator", "training", "data"))
 
 
 def format_of_yaml(root: Mapping) -> ConfigFormat:
     """Return the format of a YAML config; empty for a run's spec and for any other YAML."""
     keys = {entry.key for entry in root.entries}
-    if is_spec(root):
+    if is_spec(root) and not keys & _VERL_BESIDE:
         return ""
     if keys >= _AREAL:
         return "areal"
     if keys >= _TRM:
         return "trm"
+    if _RL in keys or (keys >= _VERL and keys & _VERL_BESIDE):
+        return "verl"
     return "hf" if _is_of_trainer(keys) else ""
 
 
@@ -225,10 +291,26 @@ def format_of_command(command: str, kind: str = "") -> ConfigFormat:
     )
     if is_trm:
         return "trm"
-    if kind == "areal":
-        return "areal"
+    if kind in ("areal", "verl", "torchtitan"):
+        return cast("ConfigFormat", kind)
+    named = {word.rpartition("/")[2] for word in split}
+    by_module = next(
+        (found for part, found in _MODULES.items() if any(word.startswith(part) for word in named)), None
+    )
+    if by_module:
+        return by_module
+    if any(name.startswith(f"{_RL}.") for name, _ in settings(command)):
+        return "verl"
+    if "sft" in named and any(word.startswith("@") for word in split):
+        return "prime_rl_sft"
+    if kind not in _MAY_BE_HF:
+        return ""
+    given = {name for name, _ in flags(command)}
+    if named & _HF_PROGRAMS and given & (_HF_FLAGS | _MODEL_FLAGS | _LLAMA_FACTORY):
+        return "hf"
     known = _HF_FLAGS | _MODEL_FLAGS if kind == "hf" else _HF_FLAGS
-    return "hf" if kind in _MAY_BE_HF and any(name in known for name, _ in flags(command)) else ""
+    is_hf = given & known or ("model_name_or_path" in given and len(given & _MODEL_FLAGS) >= _HF_MIN)
+    return "hf" if is_hf else ""
 
 
 def _is_of_trainer(keys: set[str]) -> bool:
@@ -243,7 +325,8 @@ def _is_of_trainer(keys: set[str]) -> bool:
         and len(keys & _LLAMA_FACTORY) >= _LLAMA_FACTORY_MIN
     ):
         return True
-    return "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF
+    names = {"output_dir", "model_name_or_path"}
+    return bool(keys & names) and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF
 
 
 def is_spec(root: Mapping) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from prime_train.spec.access_run_secrets import DEFAULT
 from prime_train.spec.config_format import ConfigFormat
 from prime_train.spec.finding import Severity
+from prime_train.spec.shell_scripts import ScriptCommand
 from prime_train.spec.tree import Mapping, Node, Path, Scalar, Value, find
 
 if TYPE_CHECKING:
@@ -78,12 +79,27 @@ class Subject:
     """The texts of the scripts that the command starts, as far as they are in the working tree on this
     machine.
     """
+    named: tuple[tuple[str, Document], ...] = field(default=(), repr=False)
+    """The files of settings beside the trainer's own that the command, or the trainer's own file, names and
+    that are in the working tree, by the names used for them: those of accelerate and DeepSpeed.
+    """
+    started: ScriptCommand | None = None
+    """The command with which the shell script of `spec.trainer.command` starts the training; None if the command
+    is no script, or the script is not here.
+    """
     run_secrets: tuple[str, ...] = DEFAULT
     """Names and globs of the environment variables that the control plane passes to runs."""
     now_s: int | None = None
     """The time of the check in seconds, for rules that depend on it; None if not given."""
     upstream: "Upstream | None" = None
     """The refusals of prime-rl's own validators for `trainer`, if they were run."""
+
+    @property
+    def command(self) -> str:
+        """The command that starts the training, with the launcher and its flags; empty without a spec."""
+        if self.started is not None:
+            return self.started.text
+        return self.spec.trainer.command if self.spec is not None else ""
 
     @property
     def is_by_flags(self) -> bool:

@@ -28,8 +28,14 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _SHORT = re.compile(r"(^|_)(PASSWORD|PASSWD)", re.IGNORECASE)
-_NO_SECRET = re.compile(r"[<${/.~].*|true|false|yes|no|on|off|none|[-+0-9.]*", re.IGNORECASE)
-"""Values that are not secrets: special tokens such as <pad>, references, paths and switches."""
+_NO_SECRET = re.compile(
+    r"[<${/.~].*|true|false|yes|no|on|off|none|[-+0-9.]*|"
+    r"your[-_].*|.*[-_]here|x{3,}|\*{3,}|change[-_]?me|placeholder",
+    re.IGNORECASE,
+)
+"""Values that are not secrets: special tokens such as <pad>, references, paths and switches, and what examples
+have in the place of one, such as your-api-key.
+"""
 
 _ENVIRONMENTS = frozenset(("environment", "env_vars", "env"))
 """Keys below which configs set environment variables: prime-train's, those of steps after training among

@@ -7,17 +7,8 @@ from prime_train.exit_codes import Exit
 from prime_train.text.os_errors import EXHAUSTED, in_words
 
 DEBUG = "PRIME_TRAIN_DEBUG"
-EXTRAS = {
-    "boto3": "aws",
-    "botocore": "aws",
-    "cryptography": "prime",
-    "paramiko": "prime",
-    "jwt": "github",
-    "slack_sdk": "slack",
-}
-"""The extra of prime-train that installs each optional library; any other library is part of the extras
-`server` and `s3`.
-"""
+EXTRAS = {"jwt": "github", "slack_sdk": "slack", "wandb": "wandb"}
+"""The extra of prime-train that installs each optional library; every other library comes with prime-train."""
 
 
 def is_debugging(environment: Mapping[str, str]) -> bool:
@@ -43,11 +34,9 @@ def explained(error: Exception, *, debug: bool = False) -> tuple[Exit, str]:
         case IllegalMove():
             return Exit.USAGE, str(error)
         case ModuleNotFoundError() if not (error.name or "").startswith("prime_"):
-            extra = EXTRAS.get((error.name or "").partition(".")[0], "server,s3")
-            return (
-                Exit.EXTERNAL_REFUSED,
-                f"{error.name} is not installed\n  fix: install it as prime-train[{extra}]",
-            )
+            extra = EXTRAS.get((error.name or "").partition(".")[0])
+            fix = f"install it as prime-train[{extra}]" if extra else "install prime-train anew, as a whole"
+            return Exit.EXTERNAL_REFUSED, f"{error.name} is not installed\n  fix: {fix}"
         case OSError() if error.filename is not None and error.errno not in EXHAUSTED:
             return Exit.EXTERNAL_REFUSED, in_words(error)
         case OSError():

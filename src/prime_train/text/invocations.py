@@ -18,6 +18,7 @@ _COMMANDS = {
     Operation.DESTROY: "destroy",
     Operation.DIAGNOSE: "diagnose",
     Operation.DOCTOR: "doctor",
+    Operation.DOWN: "down",
     Operation.FIND: "find",
     Operation.GIVE_BACK: "stop --machine",
     Operation.LAUNCH: "run",
@@ -50,6 +51,7 @@ _COMMANDS = {
 _FLAGS = {
     SettingAdvice.ALLOW_FOLDER: "--allow-folder ",
     SettingAdvice.ALLOW_SECRET_FILE: "--allow-secret-file ",
+    SettingAdvice.BACKGROUND: "--background",
     SettingAdvice.BUCKET: "--bucket ",
     SettingAdvice.CODE: "--code ",
     SettingAdvice.CONFIG: "--config ",
@@ -99,6 +101,11 @@ _FLAGS = {
     SettingAdvice.WITHOUT_REHEARSAL: "--without-rehearsal",
     SettingAdvice.WEIGHTS_IN_BUCKET: "--weights-in-bucket",
 }
+
+DETACHED = "--detached"
+"""The option that marks a control plane which a command has started in the background."""
+SERVE_DETACHED = (_COMMANDS[Operation.SERVE], DETACHED)
+"""The words of the command that is such a control plane."""
 
 
 def command(call: Call) -> str:

@@ -83,7 +83,7 @@ def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_
 ) -> None:
     config = shell.config(LONG)
     with shell.started("serve", "--port", "0", "--interval", "0.2", until="renting from meadow"):
-        shell.ok("run", config)
+        shell.ok("run", config, "--without-rehearsal")
         await_true("a checkpoint is durable", lambda: committed(shell) >= 10)
         taken = the_run(shell).attempts[-1]
         provider, _, pod_id = str(taken.pod_id).partition("/")

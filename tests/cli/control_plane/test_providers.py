@@ -226,11 +226,11 @@ def test_a_run_is_rented_from_whom_the_serving_control_plane_rents_and_finds_its
         **key(fake),
         PRIME_TRAIN_BUCKET=elsewhere,
     ):
-        refused = shell.run("run", "five.yaml")
+        refused = shell.run("run", "five.yaml", "--without-rehearsal")
         assert refused.returncode == 2
         assert f"export PRIME_TRAIN_BUCKET={elsewhere}" in refused.stderr
         assert Home.of(shell.env).store().list_runs() == []
-        done = shell.run("run", "five.yaml", PRIME_TRAIN_BUCKET=elsewhere)
+        done = shell.run("run", "five.yaml", "--without-rehearsal", PRIME_TRAIN_BUCKET=elsewhere)
         assert done.returncode == 0, done.stderr
         assert "provider prime" in done.stdout
     (run,) = Home.of(shell.env).store().list_runs()

@@ -136,8 +136,8 @@ def test_a_diagnosis_promises_nothing_that_nobody_does(inside: Inside) -> None:
     training(inside, "one")
     output = inside.ok("diagnose", "one")
     assert LEFT_ALONE in output
-    assert "no machine is replaced, and no budget is enforced" in output
-    assert "do: Start, and leave running: prime-train serve" in output
+    assert "no machine is replaced, and none is given back" in output
+    assert "do: Start one: prime-train serve --background" in output
     assert "it resumes on another machine" not in output
     assert "unserved" in {
         one["kind"] for one in json.loads(inside.ok("diagnose", "one", "--json"))["conclusions"]

@@ -263,8 +263,8 @@ def test_where_nothing_is_for_rent_it_says_so(find: Find, fake: FakePrime) -> No
     [
         ([], "which model?\n  fix: write --model Qwen/Qwen3-8B, or --params 8B"),
         (
-            ["--model", "gpt2"],
-            "gpt2 is unknown, and its name does not contain its size\n  fix: write its size, such as "
+            ["--model", "mystery-model"],
+            "mystery-model is unknown, and its name does not contain its size\n  fix: write its size, such as "
             "--params 7B",
         ),
         (["--params", "lots"], "lots is not a model size\n  fix: write its size, such as --params 7B"),

@@ -119,7 +119,7 @@ def test_the_shape_of_a_model_nobody_knows_is_requested_at_the_hub_only_on_deman
     [
         (("memory",), "no config and no model was given"),
         (("memory", "nope.yaml"), "cannot be read as a config"),
-        (("memory", "--model", "gpt2"), "is unknown"),
+        (("memory", "--model", "mystery-model"), "is unknown"),
         (("memory", "--model", "7B", "--gpu", "H100"), "does not contain the memory of a GPU"),
         (("cost", "rl.toml", "--usd-per-hour", "5"), "contains no machine"),
         (("cost", "run.yaml", "--usd-per-hour", "5", "--tokens", "many"), "is not a number of tokens"),
@@ -203,3 +203,52 @@ def test_offers_of_now_are_requested_unless_a_price_is_given_and_are_in_the_orde
     asked = len(fake.requests)
     command.json("cost", "run.yaml", "--usd-per-hour", "5", **env)
     assert len(fake.requests) == asked > 0
+
+
+# ------------------------------------------------------------------------------------------------------------
+# settings in scripts, and in commands alone
+
+VERL = """\
+MODEL=${MODEL:-Qwen/Qwen3-4B}
+python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\
+    actor_rollout_ref.model.path=$MODEL data.train_batch_size=64 trainer.n_gpus_per_node=8 \\
+    actor_rollout_ref.actor.ppo_mini_batch_size=32 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2 \\
+    trainer.save_freq=20 trainer.total_training_steps=100 "$@"
+"""
+RUN = """\
+name: x
+trainer:
+  kind: {kind}
+  command: {command}
+hardware: {{provider: prime, gpus: [H100_80GB], count: 8}}
+budget: {{usd: 1000}}
+"""
+
+
+def test_memory_and_cost_of_a_run_that_a_shell_script_starts(command: Command) -> None:
+    (command.shell.here / "go.sh").write_text(VERL)
+    (command.shell.here / "verl.yaml").write_text(RUN.format(kind="verl", command="bash go.sh"))
+    alone, run = command.json("memory", "go.sh"), command.json("memory", "verl.yaml")
+    assert alone["model"]["name"] == run["model"]["name"] == "Qwen3-4B"
+    assert alone["trainer"] == run["trainer"]
+    assert run["trainer"]["gpus"] == 8
+    assert "100 steps of" in command("cost", "verl.yaml", "--usd-per-hour", "20")
+
+
+def test_memory_of_a_script_of_ones_own_is_assumed_from_what_its_command_says(command: Command) -> None:
+    own = "python train.py --model Qwen/Qwen3-8B --lora --seq-len 2048"
+    (command.shell.here / "own.yaml").write_text(RUN.format(kind="command", command=own))
+    found = command.json("memory", "own.yaml")
+    assert found["model"]["name"] == "Qwen3-8B"
+    assert (found["trainer"]["method"], found["trainer"]["seq_len"]) == ("lora", 2048)
+    assert "its code is not read" in " ".join(found["trainer"]["assumed"])
+    (command.shell.here / "own.yaml").write_text(RUN.format(kind="command", command="python train.py"))
+    command("memory", "own.yaml")
+    assert "does not say which model is trained" in command.err
+
+
+def test_a_script_that_trains_nothing_known_says_so(command: Command) -> None:
+    (command.shell.here / "other.sh").write_text("ls -l\n")
+    command("memory", "other.sh")
+    assert "cannot be read as a config" in command.err
+    assert "starts no training" in command("validate", "other.sh")

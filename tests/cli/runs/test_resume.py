@@ -190,3 +190,6 @@ def test_a_run_that_goes_on_takes_no_other_config(shell: Inside) -> None:
     done = shell.run("resume", "small-1", "--config", shell.config())
     assert done.returncode == 2
     assert "small-1 is queued: resume is not possible in this state" in done.stderr
+    # It goes on as soon as somebody watches it.
+    assert "no control plane serves this home" in done.stderr
+    assert "prime-train serve --background" in done.stderr

@@ -16,21 +16,19 @@ from prime_train.estimate.memory.phases import Logits, Method, Recompute, Servin
 from prime_train.estimate.memory.software_factors import MadeWith, software
 from prime_train.estimate.models.dimensions import Model
 from prime_train.spec.rule import Document, Subject
-from prime_train.spec.tree import Mapping, Value
+from prime_train.spec.tree import Mapping
+from prime_train.trainers.areal.training import PASS_TOKENS
+from prime_train.trainers.settings.view import resolved
 
 AREAL = software(MadeWith("AReaL"))
 CONTEXT = 32_768
 """The length of sequences that AReaL configures its servers for."""
-PASS_TOKENS = 32_768
-"""The tokens of one pass that are assumed where the config sets no limit."""
 UTILIZATION = 0.9
 EXAMPLE_TOKENS, EXAMPLE_UTILIZATION = 10_240, 0.8
 """Of AReaL's own examples (examples/math/gsm8k_grpo.yaml at cbff54d645d), for commands whose file is not on
 this machine.
 """
 LORA_RANK = 32
-REFERENCES_MAX = 5
-_REFERENCE = re.compile(r"\$\{([\w.]+)\}")
 _PART = re.compile(r"(?:(\w+):)?(?:\(?(?:attn:)?)?((?:[dtpce]\d{1,4})+)(?:\|ffn:((?:[dtpce]\d{1,4})+)\))?")
 """A layout such as fsdp:d4t2, or one for attention and one for experts: megatron:(attn:d4p2t2|ffn:d2p2e4)."""
 _SIZE = re.compile(r"([dtpce])(\d{1,4})")
@@ -50,11 +48,6 @@ class _Layout:
     @property
     def gpus(self) -> int:
         return self.data * self.tensor * self.pipeline * self.context
-
-
-def model_of_areal(subject: Subject) -> str:
-    """Return the model's name or path; empty if the config does not name it."""
-    return _text(subject.trainer, "actor", "path") if subject.trainer is not None else ""
 
 
 def plan_of_areal(subject: Subject, model: Model) -> JobDescription | None:
@@ -98,7 +91,7 @@ def plan_of_areal(subject: Subject, model: Model) -> JobDescription | None:
         if is_example
         else UTILIZATION,
         together=serve is not None
-        and _value(config, "rollout", "scheduling_strategy", "type") == "colocation",
+        and resolved(config, "rollout", "scheduling_strategy", "type") == "colocation",
         batch_tokens=_batch_tokens(config),
         shortest=SHORTEST,
         assumed=tuple(assumed),
@@ -142,7 +135,7 @@ def _training(config: Document, on: _Layout, assumed: list[str], *, is_example: 
         assumed.append(f"{tokens:,} tokens in one pass: actor.mb_spec.max_tokens_per_mb is not set")
     if not 1 <= tokens <= NUMBER_MAX:
         return None
-    is_lora, is_megatron = _value(config, "actor", "use_lora") is True, on.engine == "megatron"
+    is_lora, is_megatron = resolved(config, "actor", "use_lora") is True, on.engine == "megatron"
     width = 2.0 if _text(config, "actor", "optimizer_dtype") in ("bfloat16", "bf16") else 4.0
     # a third state compensates rounding
     states = {"sgd": 0.0, "adam_bf16": 6.0}.get(_text(config, "actor", "optimizer", "type"), 2 * width)
@@ -165,7 +158,7 @@ def _training(config: Document, on: _Layout, assumed: list[str], *, is_example: 
             1, on.expert // on.tensor
         ),  # experts are not divided by tensor parallelism, but by e
         states_offloaded=any(
-            _value(config, "actor", engine, "offload_params") is True for engine in ("fsdp", "archon")
+            resolved(config, "actor", engine, "offload_params") is True for engine in ("fsdp", "archon")
         ),
         models=2 if _has(config, "critic") else 1,
         frozen_bytes=(2.0 if is_megatron else width) if _has_reference(config) and not is_lora else 0.0,
@@ -174,7 +167,7 @@ def _training(config: Document, on: _Layout, assumed: list[str], *, is_example: 
 
 
 def _recompute(config: Document, on: _Layout, *, is_example: bool) -> Recompute:
-    chosen = _value(config, "actor", "gradient_checkpointing")
+    chosen = resolved(config, "actor", "gradient_checkpointing")
     if chosen is not True and not (chosen is None and is_example):
         return Recompute.NONE
     if on.engine == "archon" and _text(config, "actor", "archon", "ac_mode") in ("", "selective"):
@@ -216,26 +209,13 @@ def _batch_tokens(config: Document) -> int:
     return batch * answers * longest
 
 
-def _value(config: Document, *path: str) -> Value:
-    """Return the value at a path, or at the one that it refers to, such as ${actor.path}; None if there is
-    none.
-    """
-    for _ in range(REFERENCES_MAX):
-        value = config.value(*path)
-        found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-        if found is None:
-            return value
-        path = tuple(found[1].split("."))
-    return None
-
-
 def _text(config: Document, *path: str) -> str:
-    value = _value(config, *path)
+    value = resolved(config, *path)
     return value if isinstance(value, str) else ""
 
 
 def _number(config: Document, *path: str) -> float | None:
-    value = _value(config, *path)
+    value = resolved(config, *path)
     return (
         float(value)
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

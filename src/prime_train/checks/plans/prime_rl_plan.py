@@ -17,26 +17,22 @@ STATE_BYTES = {"adamw": 8.0, "muon": 4.0, "sgd": 4.0, "sign_sgd": 0.0}
 _NODE = "trainer.model"
 
 
-def model_of_prime_rl(subject: Subject) -> str:
-    """Return the model's name; empty if the config does not name it."""
-    settings = settings_of(subject)
-    return settings.text("trainer.model.name") or "" if settings is not None else ""
-
-
 def plan_of_prime_rl(subject: Subject, model: Model) -> JobDescription | None:
-    """Return the plan; None if the config is for several machines, or its numbers make no sense."""
+    """Return the plan; None if its numbers make no sense."""
     settings = settings_of(subject)
-    if settings is None or not settings.is_one_node:
+    if settings is None or not (settings.is_one_node or _nodes(settings)):
         return None
-    train, seq_len = settings.train_gpus, settings.integer("trainer.model.seq_len")
+    train, seq_len = _nodes(settings) or settings.train_gpus, settings.integer("trainer.model.seq_len")
     if train is None or seq_len is None or not _sensible(settings, train, seq_len):
         return None
     infer = max(0, settings.infer_gpus or 0)
+    if _nodes(settings) and (settings.integer("deployment.num_infer_nodes") or 0) > 0:
+        infer = settings.integer("deployment.gpus_per_node") or 0
     tensor_parallel = settings.integer("inference.vllm.tensor_parallel_size") or 1
     utilization = settings.number("inference.vllm.gpu_memory_utilization")
     return JobDescription(
         model,
-        _training(settings, seq_len),
+        training_with(settings, seq_len),
         max(1, train // max(1, settings.integer(f"{_NODE}.dp_replicate") or 1)),
         _serving(settings, seq_len),
         serve_gpus=min(infer, max(1, tensor_parallel)),
@@ -46,6 +42,14 @@ def plan_of_prime_rl(subject: Subject, model: Model) -> JobDescription | None:
     )
 
 
+def _nodes(settings: ReceivedConfig) -> int | None:
+    """Return the trainer's GPUs on several machines; None if the config is for one."""
+    if settings.value("deployment.type") != "multi_node":
+        return None
+    nodes, each = (settings.integer(f"deployment.{name}") for name in ("num_train_nodes", "gpus_per_node"))
+    return nodes * each if nodes is not None and each is not None and nodes >= 1 and each >= 1 else None
+
+
 def _sensible(settings: ReceivedConfig, train: int, seq_len: int) -> bool:
     """Return whether the numbers are realistic; other rules report those that are not."""
     others = ("orchestrator.batch_size", "inference.vllm.max_model_len", f"{_NODE}.lora.rank", f"{_NODE}.cp")
@@ -53,7 +57,8 @@ def _sensible(settings: ReceivedConfig, train: int, seq_len: int) -> bool:
     return within and 1 <= train <= GPUS_MAX and 1 <= seq_len <= NUMBER_MAX
 
 
-def _training(settings: ReceivedConfig, seq_len: int) -> Training:
+def training_with(settings: ReceivedConfig, seq_len: int) -> Training:
+    """Return how prime-rl's trainer trains with these settings."""
     lora, width = (
         settings.has(f"{_NODE}.lora"),
         2.0 if settings.text(f"{_NODE}.optimization_dtype") == "bfloat16" else 4.0,

@@ -18,23 +18,30 @@ from prime_train.estimate.job import GPUS_MAX, QUANTISED, SHORTEST, JobDescripti
 from prime_train.estimate.memory.phases import Logits, Method, Recompute, Serving, Sharding, Training
 from prime_train.estimate.memory.software_factors import MadeWith, software
 from prime_train.estimate.models.dimensions import Model
-from prime_train.spec.launchers import processes_of
 from prime_train.spec.rule import Subject
 from prime_train.trainers.hf.settings import (
     AXOLOTL,
     LLAMA_FACTORY,
     LLAMA_FACTORY_1,
     SCRIPT,
+    SWIFT,
     TRL,
     Offloaded,
     Spread,
     TrainerSettings,
     trainer_settings,
 )
+from prime_train.trainers.hf.training import (
+    is_rl,
+    kind_of_training,
+    length,
+    method,
+    micro_batch,
+    recompute,
+)
+from prime_train.trainers.settings.launched import processes
 
 TRANSFORMERS = software(MadeWith("transformers"))
-PROMPT, ANSWER = 512, 256
-"""TRL's defaults for the lengths of GRPO's prompts and answers, in tokens."""
 COLOCATED, APART = 0.3, 0.9
 """The share of each GPU that a server of TRL has by default, on the trainer's GPUs and on its own."""
 PACKED, RAGGED = 0.9, 0.1
@@ -61,16 +68,8 @@ _QUANTISED_NAME = (
     (re.compile(r"aqlm|2[-_]?bit", re.IGNORECASE), 0.3),
     (re.compile(r"fp8|int8|8[-_]?bit", re.IGNORECASE), QUANTISED["fp8"]),
 )
-_PAIRED = frozenset(("dpo", "rm", "reward", "orpo", "simpo", "ipo", "cpo"))
-"""Kinds of training whose samples are pairs of answers."""
 _COMPARED = frozenset(("dpo", "kto", "ipo", "ppo"))
 """Kinds of training that keep the untrained model to compare with; with adapters it is the base itself."""
-
-
-def model_of_trainer(subject: Subject) -> str:
-    """Return the model's name or path; empty if the config does not name it."""
-    settings = trainer_settings(subject)
-    return settings.model if settings is not None else ""
 
 
 def plan_of_trainer(subject: Subject, model: Model) -> JobDescription | None:
@@ -89,7 +88,7 @@ def plan_of_trainer(subject: Subject, model: Model) -> JobDescription | None:
     training = _training(settings, model, gpus, assumed)
     rented = subject.spec.hardware.count if subject.spec is not None and subject.spec.hardware.gpus else gpus
     serves, is_beside = (
-        _is_rl(settings) and settings.is_on("use_vllm"),
+        is_rl(settings) and settings.is_on("use_vllm"),
         settings.text("vllm_mode") != "colocate",
     )
     apart = max(1, min(rented - gpus, settings.integer("vllm_tensor_parallel_size") or 1))
@@ -98,12 +97,12 @@ def plan_of_trainer(subject: Subject, model: Model) -> JobDescription | None:
         model,
         training,
         gpus,
-        Serving(seq_len=_length(settings)[0], sequences=1),
+        Serving(seq_len=length(settings).value, sequences=1),
         serve_gpus=apart if serves else 0,
         utilization=share if share is not None and 0 < share <= 1 else (APART if is_beside else COLOCATED),
         together=serves and not is_beside,
-        batch_tokens=0 if _is_rl(settings) and not serves else _batch_tokens(settings, gpus, training),
-        shortest=SHORTEST if _is_rl(settings) else PACKED if _is_packed(settings) else RAGGED,
+        batch_tokens=0 if is_rl(settings) and not serves else _batch_tokens(settings, gpus, training),
+        shortest=SHORTEST if is_rl(settings) else PACKED if _is_packed(settings) else RAGGED,
         assumed=tuple(assumed),
     )
 
@@ -130,8 +129,9 @@ def _gpus(subject: Subject, settings: TrainerSettings) -> int:
     """
     spec = subject.spec
     if spec is None:
-        return math.prod(degrees) if (degrees := _degrees(settings)) is not None else 1
-    return processes_of(spec.trainer.command) or (spec.hardware.count if spec.hardware.gpus else 1)
+        by_degrees = math.prod(degrees) if (degrees := _degrees(settings)) is not None else 1
+        return processes(subject).value or by_degrees
+    return processes(subject).value or (spec.hardware.count if spec.hardware.gpus else 1)
 
 
 def _degrees(settings: TrainerSettings) -> tuple[int, int, int] | None:
@@ -148,34 +148,35 @@ def _degrees(settings: TrainerSettings) -> tuple[int, int, int] | None:
 def _training(
     settings: TrainerSettings, model: Model, gpus: int, assumed: list[str], *, least: bool = False
 ) -> Training:
-    method, adapter_params = _method(settings, model)
+    trained, adapter_params = _method(settings, model)
     # The experts of a mixture are seldom adapted: PEFT does so only where they are named.
     if (
-        method is Method.LORA
+        trained is Method.LORA
         and not adapter_params
         and (not _adapts_mlp(settings) or (least and model.is_moe))
     ):
         adapter_params = _attention_adapters(settings, model)
     spread = _spread(settings, gpus, assumed, least=least)
-    weights, gradients, states = _widths(settings, method, spread, assumed, least=least)
-    length, said = _length(settings)
-    micro = _micro_batch(settings, assumed)
-    if not said:
+    weights, gradients, states = _widths(settings, trained, spread, assumed, least=least)
+    tokens, size = length(settings), micro_batch(settings)
+    if size.is_default:
         assumed.append(
-            f"sequences of {length:,} tokens: the default of {settings.program.title} "
+            f"{settings.program.micro_batch_default} samples at once on each GPU: the default of "
+            f"{settings.program.title} ({settings.program.micro_batch})"
+        )
+    if tokens.is_default:
+        assumed.append(
+            f"sequences of {tokens.value:,} tokens: the default of {settings.program.title} "
             f"({settings.program.seq_len})"
         )
-    recompute = _recompute(settings)
     training = Training(
-        method=method,
-        seq_len=max(
-            1, -(-length // (settings.integer("context_parallel_size") or settings.integer("cp_size") or 1))
-        ),
-        micro_batch=micro,
+        method=trained,
+        seq_len=max(1, -(-tokens.value // _split(settings))),
+        micro_batch=size.value,
         weight_bytes=weights,
         gradient_bytes=gradients,
         state_bytes=states,
-        recompute=recompute,
+        recompute=recompute(settings).value,
         activations_offloaded=settings.value("gradient_checkpointing") in ("offload", "offload_disk")
         or settings.is_set("activation_offloading"),
         eager_attention=settings.text("attn_implementation") == "eager" or settings.is_on("eager_attention"),
@@ -189,11 +190,11 @@ def _training(
         expert_parallel=settings.integer("expert_parallel_size") or 1,
         states_offloaded=spread.offloaded is Offloaded.ALL,
         optimizer_offloaded=spread.offloaded is Offloaded.OPTIMIZER,
-        frozen_bytes=2.0 if _has_reference(settings, method) and not least else 0.0,
+        frozen_bytes=2.0 if _has_reference(settings, trained) and not least else 0.0,
         software=TRANSFORMERS,
     )
     degrees = _degrees(settings)
-    if degrees is not None and method is Method.FULL:
+    if degrees is not None and trained is Method.FULL:
         widths = replace(
             training,
             weight_bytes=2.0,
@@ -220,6 +221,12 @@ def _training(
     )
 
 
+def _split(settings: TrainerSettings) -> int:
+    """Return the GPUs that one sequence is divided over."""
+    names = ("context_parallel_size", "cp_size", "sequence_parallel_size")
+    return next((size for name in names if (size := settings.integer(name)) is not None), 1)
+
+
 def _method(settings: TrainerSettings, model: Model) -> tuple[Method, int]:
     """Return what is trained, and its number of parameters if it is a part of the layers; 0 for all and for
     adapters of a rank.
@@ -233,19 +240,12 @@ def _method(settings: TrainerSettings, model: Model) -> tuple[Method, int]:
             )
         if kind == "full" and settings.is_on("use_badam"):
             return Method.LORA, layer
-        return (Method.FULL, 0) if kind == "full" else (Method.LORA, 0)
     if settings.program is LLAMA_FACTORY_1:
         kind = settings.text("peft_config", "name")
         if kind == "freeze":
             trained = abs(int(settings.number("peft_config", "freeze_trainable_layers") or 2)) or 1
             return Method.LORA, layer * min(model.layers, trained)
-        return (Method.LORA, 0) if settings.is_set("peft_config") else (Method.FULL, 0)
-    if settings.program is AXOLOTL:
-        return (Method.LORA, 0) if settings.is_set("adapter") else (Method.FULL, 0)
-    adapts = settings.is_on("use_peft") or any(
-        settings.is_set(name) for name in ("lora_r", "lora_rank", "load_in_4bit", "load_in_8bit")
-    )
-    return (Method.LORA, 0) if adapts and settings.value("use_peft") is not False else (Method.FULL, 0)
+    return method(settings).value, 0
 
 
 def _attention_adapters(settings: TrainerSettings, model: Model) -> int:
@@ -285,6 +285,8 @@ def _widths(
         return half
     if settings.program is AXOLOTL:
         return (4.0, 4.0, adam) if spread.sharding is not Sharding.NONE or not is_half else half
+    if settings.program is SWIFT:
+        return half if settings.text("torch_dtype") != "float32" else (4.0, 4.0, adam)
     if settings.program in (LLAMA_FACTORY, LLAMA_FACTORY_1):
         return (
             half
@@ -303,7 +305,11 @@ def _widths(
 
 def _base_bytes(settings: TrainerSettings, assumed: list[str], *, least: bool) -> float:
     """Return the bytes of a weight of the base of adapters."""
-    bits = settings.integer("quantization_bit") or settings.integer("quant_config", "quantization_bit")
+    bits = (
+        settings.integer("quantization_bit")
+        or settings.integer("quant_bits")
+        or settings.integer("quant_config", "quantization_bit")
+    )
     if settings.is_on("load_in_4bit") or settings.text("adapter") == "qlora":
         bits = 4
     elif settings.is_on("load_in_8bit"):
@@ -348,59 +354,10 @@ def _spread(settings: TrainerSettings, gpus: int, assumed: list[str], *, least: 
     return Spread(Sharding.ZERO3 if gpus > 1 else Sharding.NONE, found.offloaded)
 
 
-def _length(settings: TrainerSettings) -> tuple[int, bool]:
-    """Return the tokens of the longest sequence, and whether the settings say so."""
-    if _is_rl(settings) and settings.program is TRL:
-        prompt, answer = settings.integer("max_prompt_length"), settings.integer("max_completion_length")
-        return (prompt or PROMPT) + (answer or ANSWER), answer is not None
-    named = (
-        settings.program.seq_len,
-        "max_length",
-        "max_seq_length",
-        "max_seq_len",
-        "model_max_length",
-        "block_size",
-    )
-    found = next((length for name in named if (length := settings.integer(name)) is not None), None)
-    return found or settings.program.seq_len_default, found is not None
-
-
-def _micro_batch(settings: TrainerSettings, assumed: list[str]) -> int:
-    """Return the sequences that a GPU processes at once; a pair of answers counts as two."""
-    size = settings.integer(settings.program.micro_batch)
-    if size is None:
-        size = settings.program.micro_batch_default
-        assumed.append(
-            f"{size} samples at once on each GPU: the default of {settings.program.title} "
-            f"({settings.program.micro_batch})"
-        )
-    return size * (2 if _kind(settings) in _PAIRED else 1)
-
-
-def _kind(settings: TrainerSettings) -> str:
-    """Return the kind of training, such as sft or dpo; empty if the settings do not say."""
-    named = settings.text("stage") or settings.text("rl")
-    if settings.text("pref_loss") in ("orpo", "simpo"):
-        named = settings.text("pref_loss")
-    if named:
-        return named.lower()
-    found = re.search(r"(?<![a-z])(sft|dpo|kto|grpo|rloo|reward|orpo|cpo|ppo)(?![a-z])", settings.command)
-    return found[1] if found is not None else ""
-
-
-def _is_rl(settings: TrainerSettings) -> bool:
-    return settings.integer("num_generations") is not None or _kind(settings) in (
-        "grpo",
-        "rloo",
-        "gdpo",
-        "ppo",
-    )
-
-
 def _has_reference(settings: TrainerSettings, method: Method) -> bool:
     if method is not Method.FULL:
         return False
-    return _kind(settings) in _COMPARED or (_is_rl(settings) and (settings.number("beta") or 0) > 0)
+    return kind_of_training(settings) in _COMPARED or (is_rl(settings) and (settings.number("beta") or 0) > 0)
 
 
 def _is_packed(settings: TrainerSettings) -> bool:
@@ -408,23 +365,6 @@ def _is_packed(settings: TrainerSettings) -> bool:
         settings.is_on(name) for name in ("packing", "neat_packing", "sample_packing", "pad_to_sequence_len")
     )
     return packed or settings.text("stage") == "pt"
-
-
-def _recompute(settings: TrainerSettings) -> Recompute:
-    by_name = settings.value("gradient_checkpointing")
-    if any(
-        settings.is_on("fsdp_config", name)
-        for name in ("activation_checkpointing", "fsdp_activation_checkpointing")
-    ):
-        return Recompute.FULL
-    if (
-        settings.is_on("disable_gradient_checkpointing")
-        or settings.value("enable_activation_checkpointing") is False
-    ):
-        return Recompute.NONE
-    if by_name is None:
-        return Recompute.FULL if settings.program.recompute else Recompute.NONE
-    return Recompute.NONE if by_name is False and settings.program is not LLAMA_FACTORY else Recompute.FULL
 
 
 def _logits(settings: TrainerSettings) -> Logits:

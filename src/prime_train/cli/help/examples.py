@@ -127,6 +127,15 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
             "prime-train import hosted.toml --usd 20 --output configs/my-run.yaml",
         ),
     ),
+    "try": (
+        ("see how a script saves, reports and resumes", "prime-train try -- python train.py"),
+        (
+            "the same, and write the config of a run",
+            "prime-train try --save configs/mnist.yaml -- python train.py",
+        ),
+        ("prove a config of one's own, which then names it", "prime-train try configs/mnist.yaml"),
+        ("prove it on rented machines, for cents", "prime-train try configs/mnist.yaml --on cheapest"),
+    ),
     "validate": (
         ("all configs in a folder", "prime-train validate configs"),
         ("for a script", "prime-train validate configs/demo.yaml --json"),
@@ -226,7 +235,14 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("rent one machine, and see whether all works", "prime-train drill runpod"),
         ("a spot machine, for two dollars at most", "prime-train drill prime --spot --usd-max 2"),
     ),
-    "serve": (("run the control plane on this machine", "prime-train serve"),),
+    "serve": (
+        ("run the control plane on this machine", "prime-train serve"),
+        ("the same in the background, until prime-train down", "prime-train serve --background"),
+    ),
+    "down": (
+        ("end the control plane of this machine", "prime-train down"),
+        ("after its runs have saved and stopped", "prime-train down --stop-runs"),
+    ),
     "watch": (("check all runs once", "prime-train watch --once"),),
     "dashboard link": (("print a link to the pages of all runs", "prime-train dashboard"),),
     "dashboard revoke": (

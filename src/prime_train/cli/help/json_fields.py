@@ -1,4 +1,4 @@
-"""The fields of each command's JSON, as listed in docs/cli.md. Tests compare the table with what the commands
+"""The fields of each command's JSON, as listed in docs/json.md. Tests compare the table with what the commands
 print.
 
 `[]` stands for each item of a list, `*` for any key, `**` for everything below a key.

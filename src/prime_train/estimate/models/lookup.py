@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import replace
 
-from prime_train.estimate.models.dimensions import MODELS, SAME_AS, Model
+from prime_train.estimate.models.dimensions import MODELS, SAME_AS, SIZES, Model
 
 NAME_CHARS_MAX = 200
 PARAMS_MIN, PARAMS_MAX = 10**6, 10**13
@@ -89,6 +89,9 @@ def _is_variant(known: str, rest: str) -> bool:
 
 
 _BY_NAME = {model.name: model for model in MODELS}
-_NAMED = {name.lower(): model for name, model in _BY_NAME.items()} | {
-    other.lower(): _BY_NAME[name] for other, name in SAME_AS.items()
-}
+_SIZED = {name.lower(): model for name, size in SIZES.items() if (model := sized(size)) is not None}
+_NAMED = (
+    _SIZED
+    | {name.lower(): model for name, model in _BY_NAME.items()}
+    | {other.lower(): _BY_NAME[name] for other, name in SAME_AS.items()}
+)

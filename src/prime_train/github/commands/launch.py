@@ -103,7 +103,14 @@ def launch(
     home = job_home(environment)
     try:
         limits = ProbeLimits(usd=probe_usd) if request.probe else None
-        what = checked_request(home, request, name=name or None, start_from=start_from or None, probe=limits)
+        what = checked_request(
+            home,
+            request,
+            name=name or None,
+            start_from=start_from or None,
+            probe=limits,
+            dry_run=dry_run,
+        )
         if isinstance(what, Unneeded):
             return _not_launched(
                 job,

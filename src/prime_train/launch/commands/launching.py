@@ -3,7 +3,7 @@ followed.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.configs import policy_place
+from prime_train.environment import BACKGROUND, PROVIDER, PUBLIC_URL
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.allowed import Allowed
-from prime_train.providers.kinds import allowed_providers
+from prime_train.providers.kinds import allowed_providers, credentials
 from prime_train.terminal.arguments import print_json
 from prime_train.text.invocations import worded
 
@@ -53,7 +55,15 @@ Follow = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")
 ]
-
+Background = Annotated[
+    bool,
+    typer.Option(
+        "--background/--no-background",
+        envvar=BACKGROUND,
+        help="If no control plane is running, start one in the background; PRIME_TRAIN_BACKGROUND=no is the "
+        "same as --no-background.",
+    ),
+]
 
 AllowsFolder = Annotated[
     list[Path] | None,
@@ -83,7 +93,7 @@ def allowed_in(folders: Sequence[Path] | None, secret_files: Sequence[str] | Non
 @dataclass(frozen=True)
 class LaunchOptions:
     """What is printed of a launch, and whether anything is launched. `save`: the file to write the launched
-    config to.
+    config to; `background`: whether a control plane is started where none serves, before the launch.
     """
 
     dry_run: bool = False
@@ -91,6 +101,7 @@ class LaunchOptions:
     quiet: bool = False
     as_json: bool = False
     save: Path | None = None
+    background: bool = True
 
     def __post_init__(self) -> None:
         if self.follow and (self.as_json or self.quiet):
@@ -103,24 +114,68 @@ class LaunchOptions:
 def launched(home: "Home", check: "Callable[[], Checked]", options: LaunchOptions) -> Exit:
     """Check a config by calling `check`, launch it, and print what came of it."""
     from prime_train.checks.report import terminal as findings
-    from prime_train.launch.launch_config import InvalidConfig, launch_checked, save_config
+    from prime_train.launch.launch_config import (
+        InvalidConfig,
+        launch_checked,
+        refuse_missing_script,
+        save_config,
+    )
     from prime_train.launch.preconditions import why_not_rented
 
     try:
         what = check()
         with redirect_stdout(sys.stderr):
             findings.print_findings(() if options.quiet else what.findings, what.sources)
-        doubt = why_not_rented(home, what.spec)
-        if doubt:
-            typer.echo(f"warning: {doubt}; nothing is rented before", err=True)
         if options.save is not None:
             save_config(what, options.save)
             typer.echo("" if options.quiet else f"wrote {options.save}\n", err=True, nl=False)
+        if options.background and not options.dry_run and not options.follow:
+            refuse_missing_script(what)
+            serve_in_background(
+                home,
+                allowed_providers(what.spec.hardware),
+                quiet=options.quiet,
+                as_json=options.as_json,
+            )
+            _warn_of_other_values(home, what.spec.secrets)
+        doubt = why_not_rented(home, what.spec)
+        if doubt:
+            typer.echo(f"warning: {doubt}; nothing is rented before", err=True)
         if options.dry_run:
             return _dry_run(home, what, as_json=options.as_json)
         return _shown(home, what, launch_checked(home, what), options)
     except InvalidConfig as error:
         return findings.print_refusal(error.findings, error.sources)
+
+
+def serve_in_background(
+    home: "Home", providers: Sequence[str], *, quiet: bool = False, as_json: bool = False
+) -> None:
+    """Start a control plane in the background if none serves the home, and say so. `providers`: those of the
+    run that needs it; empty: the default ones.
+    """
+    from prime_train.app.background import ensure_served
+    from prime_train.terminal.background import print_started
+
+    started = ensure_served(home)
+    if started is not None and not quiet:
+        print_started(home, started, providers=providers, quietly=as_json)
+
+
+def _warn_of_other_values(home: "Home", secrets: Iterable[str]) -> None:
+    """Say so if the control plane in the background has other values of what it needs for the run than this
+    terminal, because it was started before they were set.
+    """
+    from prime_train.app.background import differing
+
+    names = differing(home, {*secrets, *credentials(), PROVIDER, PUBLIC_URL, policy_place.VARIABLE})
+    if names:
+        typer.echo(
+            f"warning: the control plane in the background was started without the values that are set here "
+            f"of {', '.join(names)}; to start it anew with them: prime-train down --yes, then run again or "
+            "prime-train serve --background",
+            err=True,
+        )
 
 
 def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> "list[ChosenSetting]":

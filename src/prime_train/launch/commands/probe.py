@@ -11,6 +11,7 @@ from prime_train.launch.commands.launching import (
     AllowsFolder,
     AllowsSecretFile,
     AsJson,
+    Background,
     DryRun,
     Environment,
     Follow,
@@ -37,6 +38,7 @@ def probe(
     allow_secret_file: AllowsSecretFile = None,
     dry_run: DryRun = False,
     follow: Follow = False,
+    background: Background = True,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> Exit:
@@ -50,7 +52,7 @@ def probe(
     from prime_train.launch.launch_config import checked
     from prime_train.launch.probe import ProbeLimits
 
-    home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json)
+    home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json, background=background)
     allowed = allowed_in(allow_folder, allow_secret_file)
     limits, given = ProbeLimits(steps, seconds, usd), settings_in(None, settings or (), environment or ())
     return launched(

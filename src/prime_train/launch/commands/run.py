@@ -16,6 +16,7 @@ from prime_train.launch.commands.launching import (
     AllowsFolder,
     AllowsSecretFile,
     AsJson,
+    Background,
     DryRun,
     Environment,
     Follow,
@@ -109,14 +110,15 @@ def run(
         typer.Option(metavar="FILE", help="Write the launched config to this file.", show_default=False),
     ] = None,
     follow: Follow = False,
+    background: Background = True,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> Exit:
     """Launch a training run.
 
     The config is checked as by validate, the working tree is packed into the bucket, and the run is queued
-    for the control plane. Without a config, the command after -- is run, and the assumptions about it are
-    printed.
+    for the control plane. If none is running, it is started in the background first, where it stays until
+    prime-train down. Without a config, the command after -- is run, and the assumptions about it are printed.
 
     With --from the run starts from a complete checkpoint of another run, and counts steps on from there.
     """
@@ -124,7 +126,7 @@ def run(
     from prime_train.launch.launch_config import checked
 
     home = Home.of(os.environ if bucket is None else {**os.environ, BUCKET: bucket})
-    options = LaunchOptions(dry_run, follow, quiet, as_json, save)
+    options = LaunchOptions(dry_run, follow, quiet, as_json, save, background)
     given = [*settings_in(usd, settings or (), environment or ()), *_machine(provider, spot)]
     # What would be rented is shown of any script.
     allowed = replace(

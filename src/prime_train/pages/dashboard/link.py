@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from prime_train.advice import Advice, Call, Operation
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.serving import Serving
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
@@ -48,7 +48,7 @@ def dashboard_link(
             f"a link cannot be valid for {hours:g} hours", fix=f"use at most {HOURS_MAX}", code=Exit.USAGE
         )
     if serving.last is None:
-        fix = Advice("start, and leave running: ", Call(Operation.SERVE))
+        fix = Advice("start one: ", Call(Operation.SERVE, options=(Option(SettingAdvice.BACKGROUND),)))
         raise UsageError("no control plane has served this home yet, so its pages have no address", fix=fix)
     store = open_store()
     path = f"runs/{find(store, run).run.run_id}" if run is not None else ""

@@ -27,7 +27,7 @@ def follow(home: Home, run_id: str) -> Exit:
             run = await_end(home.store(), lambda: home.served.is_served, run_id)
         except KeyboardInterrupt:
             by = (
-                ". It needs a control plane: prime-train serve"
+                ". It needs a control plane: prime-train serve --background"
                 if is_here
                 else f", watched by the control plane{at}"
             )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from prime_train.advice import Advice, Call, Operation
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.runs.decide.tracker_alerts import TRACKER_LAG_S_MAX, UNHEARD_ADVICE
 from prime_train.runs.headline import stopped_by_user
 from prime_train.runs.open_alerts import open_alerts
@@ -46,8 +46,8 @@ def diagnosis_of(facts: Facts) -> list[Diagnosis]:
 
 def _unserved(facts: Facts) -> Iterator[Diagnosis]:
     if not facts.served:
-        because = "no machine is replaced, and no budget is enforced"
-        advice = Advice("Start, and leave running: ", Call(Operation.SERVE))
+        because = "no machine is replaced, and none is given back"
+        advice = Advice("Start one: ", Call(Operation.SERVE, options=(Option(SettingAdvice.BACKGROUND),)))
         yield Diagnosis(DiagnosisKind.UNSERVED, "no control plane serves this home", because, advice)
 
 

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from prime_train.estimate import gpus
 from prime_train.spec.config_format import COMMAND_CHARS_MAX, flags, words
-from prime_train.spec.launchers import processes_of
 from prime_train.spec.rule import Document, Rules, Subject, Violation
+from prime_train.trainers.hf.settings import SCRIPT, TRL, trainer_settings
+from prime_train.trainers.settings.launched import processes
 
 TOPIC = "transformers and TRL"
 SHARED_GPU_MAX = 0.8
@@ -162,7 +163,7 @@ def uneven_groups(subject: Subject) -> Iterator[Violation]:
     because a server has one of them.
     """
     config = subject.trainer
-    group = config.number("num_generations") if config is not None else None
+    group = config.number("num_generations") if config is not None and _is_trl(subject) else None
     if config is None or not isinstance(group, int):
         return
     if group < GROUP_MIN:
@@ -181,11 +182,17 @@ def uneven_groups(subject: Subject) -> Iterator[Violation]:
         return
     if not (isinstance(batch, int) and isinstance(steps, int) and batch > 0 and steps > 0):
         return
-    known = processes_of(subject.spec.trainer.command) if subject.spec is not None else None
+    known = processes(subject).value if subject.spec is not None else None
     if all(batch * steps * count % group for count in ([known] if known else range(1, PROCESSES_MAX + 1))):
-        processes = f"in {known} processes" if known else f"in 1 to {PROCESSES_MAX} processes"
-        message = f"groups of {group} do not divide a batch of {batch} x {steps} per GPU, {processes}"
+        spread = f"in {known} processes" if known else f"in 1 to {PROCESSES_MAX} processes"
+        message = f"groups of {group} do not divide a batch of {batch} x {steps} per GPU, {spread}"
         yield _violation(("num_generations",), message, f"write a number that divides {batch * steps}")
+
+
+def _is_trl(subject: Subject) -> bool:
+    """Return whether the settings are TRL's own, which no other program changes."""
+    settings = trainer_settings(subject)
+    return settings is not None and settings.program in (TRL, SCRIPT)
 
 
 @RULES.error(

@@ -4,13 +4,13 @@ program calls them: a script of one's own or of TRL, axolotl, or LLaMA-Factory.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
 from prime_train.estimate.memory.training_setup import Sharding
-from prime_train.spec.config_format import flags, words
-from prime_train.spec.launchers import config_taken
+from prime_train.spec.config_format import flags, variables, words
+from prime_train.spec.launchers import config_taken, launcher_config
 from prime_train.spec.rule import Document, Subject
 from prime_train.spec.tree import Listing, Scalar, Value, plain
 from prime_train.spec.tree import Mapping as Tree
@@ -31,9 +31,11 @@ _FACTORY_KEYS = frozenset(
     ("cutoff_len", "finetuning_type", "stage", "template", "quantization_bit", "dataset_dir", "lora_target")
 )
 _SECOND_KEYS = frozenset(("model_class", "peft_config", "dist_config", "kernel_config", "quant_config"))
+_SWIFT_KEYS = frozenset(("tuner_type", "train_type", "sft_type", "rlhf_type"))
 _STAGE = re.compile(r"(?:z(?:ero)?|stage)[-_ ]?([0-3])(?![0-9])", re.IGNORECASE)
 _BY_STAGE = {"0": Sharding.NONE, "1": Sharding.ZERO1, "2": Sharding.ZERO2, "3": Sharding.ZERO3}
 _OFF = (None, False, "", "none", "no")
+_FACTORY = frozenset(("llamafactory-cli", "lmf"))
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ LLAMA_FACTORY_1 = Program(
 )
 
 
+SWIFT = Program(
+    "ms-swift", "model", "max_length", 4096, "per_device_train_batch_size", 1, True, 8, False, True
+)
+
+
 class Offloaded(StrEnum):
     """What is kept in the host's memory."""
 
@@ -118,22 +125,27 @@ class TrainerSettings:
 
     document: Document
     command: str = ""
+    named: Mapping[str, Document] = field(default_factory=dict)
+    """The files of settings that the command and these settings name, as far as they are here."""
 
     @cached_property
     def program(self) -> Program:
         keys = {entry.key for entry in self.document.root.entries}
+        started = {word.rpartition("/")[2] for word in words(self.command)}
+        if keys & _SWIFT_KEYS or "swift" in started:
+            return SWIFT
         if "base_model" in keys:
             return AXOLOTL
         if "model" in keys and keys & _SECOND_KEYS:
             return LLAMA_FACTORY_1
-        if keys & _FACTORY_KEYS or ("model_name_or_path" in keys and config_taken(self.command) is not None):
+        if (
+            keys & _FACTORY_KEYS
+            or started & _FACTORY
+            or ("model_name_or_path" in keys and config_taken(self.command) is not None)
+        ):
             return LLAMA_FACTORY
-        names = {word.rpartition("/")[2] for word in words(self.command)}
-        return (
-            TRL
-            if keys & _TRL_KEYS or "trl" in names or any(name.startswith("trl.") for name in names)
-            else SCRIPT
-        )
+        is_trl = keys & _TRL_KEYS or "trl" in started or any(name.startswith("trl.") for name in started)
+        return TRL if is_trl else SCRIPT
 
     @cached_property
     def given(self) -> Mapping[str, str]:
@@ -141,12 +153,14 @@ class TrainerSettings:
         return dict(flags(self.command))
 
     @property
+    def model_names(self) -> tuple[str, ...]:
+        """Return the settings that may name the model, the program's own first."""
+        return (self.program.model, "model_name_or_path", "base_model", "model_name", "model_id", "model")
+
+    @property
     def model(self) -> str:
         """Return the model's name or path; empty if no setting names it."""
-        named = (
-            self.text(name) for name in (self.program.model, "model_name_or_path", "base_model", "model_name")
-        )
-        return next((name for name in named if name), "")
+        return next((name for one in self.model_names if (name := self.text(one))), "")
 
     def value(self, *path: str) -> Value:
         return self.document.value(*path)
@@ -199,10 +213,31 @@ class TrainerSettings:
             return deepspeed
         if fsdp is not None:
             return fsdp
-        named = self.given.get("config_file", "")
-        if self.program is LLAMA_FACTORY_1 or not named or config_taken(self.command) == named:
+        named = launcher_config(self.command) or ""
+        if not named and self.program is SWIFT and "NPROC_PER_NODE" not in variables(self.command):
+            return Spread(None, by_name=False)  # one process divides the layers over all GPUs that it sees
+        if self.program is LLAMA_FACTORY_1 or not named:
             return Spread(Sharding.NONE, by_name=False)
-        return _by_name(named)
+        return self._by_file(named)
+
+    def _by_file(self, name: str) -> Spread:
+        """Return how a file of DeepSpeed's or accelerate's settings spreads the model: by its content if it is
+        here, and else by its name.
+        """
+        file = self.named.get(name)
+        if file is None:
+            return _by_name(name)
+        if file.at("zero_optimization") is not None:
+            return _by_deepspeed(file, ("zero_optimization",))
+        own = file.text("deepspeed_config", "deepspeed_config_file")
+        if own is not None:
+            return self._by_file(own)
+        kind = (file.text("distributed_type") or "").upper()
+        if kind == "DEEPSPEED" or file.at("deepspeed_config") is not None:
+            return _by_deepspeed(file, ("deepspeed_config",))
+        if kind == "FSDP" or (not kind and file.at("fsdp_config") is not None):
+            return _by_fsdp(file)
+        return Spread(Sharding.NONE, by_name=False) if kind else _by_name(name)
 
     def _deepspeed(self) -> Spread | None:
         node = self.document.at("deepspeed")
@@ -219,7 +254,7 @@ class TrainerSettings:
             )
         if self.text("dist_config", "name") == "deepspeed":
             name = self.text("dist_config", "config_file") or "?"
-        return _by_name(name) if name else None
+        return self._by_file(name) if name else None
 
     def _fsdp(self) -> Spread | None:
         # axolotl takes a section fsdp_config alone, or a list under fsdp.
@@ -255,7 +290,42 @@ def trainer_settings(subject: Subject) -> TrainerSettings | None:
     """Return the settings of a subject; None if it has no config of the Trainer."""
     if subject.trainer is None or subject.format != "hf":
         return None
-    return TrainerSettings(subject.trainer, subject.spec.trainer.command if subject.spec is not None else "")
+    return TrainerSettings(subject.trainer, subject.command, dict(subject.named))
+
+
+def _by_deepspeed(file: Document, path: tuple[str, ...]) -> Spread:
+    """Return how DeepSpeed's settings below this path spread the model."""
+    stage = file.number(*path, "stage")
+    stage = file.number(*path, "zero_stage") if stage is None else stage
+    states, weights = (
+        str(
+            file.value(*path, f"offload_{part}", "device")
+            or file.value(*path, f"offload_{part}_device")
+            or "none"
+        )
+        for part in ("optimizer", "param")
+    )
+    sharding = _BY_STAGE.get(str(int(stage)) if stage is not None else "0", Sharding.NONE)
+    if sharding is Sharding.NONE and file.value("bf16", "enabled") not in (None, False):
+        sharding = Sharding.ZERO1  # its optimizer for bfloat16 shards the states even in stage 0
+    if weights != "none" and sharding is Sharding.ZERO3:
+        return Spread(sharding, Offloaded.ALL, by_name=False)
+    return Spread(sharding, Offloaded.OPTIMIZER if states != "none" else Offloaded.NOTHING, by_name=False)
+
+
+def _by_fsdp(file: Document) -> Spread:
+    """Return how accelerate's settings of FSDP spread the model."""
+    kind = str(file.value("fsdp_config", "fsdp_sharding_strategy") or "").upper()
+    version = file.number("fsdp_config", "fsdp_version")
+    full = Sharding.FSDP2 if version == 2 else Sharding.FSDP1
+    named = {
+        "SHARD_GRAD_OP": Sharding.ZERO2,
+        "2": Sharding.ZERO2,
+        "NO_SHARD": Sharding.NONE,
+        "3": Sharding.NONE,
+    }
+    offloads = file.value("fsdp_config", "fsdp_offload_params") is True
+    return Spread(named.get(kind, full), Offloaded.ALL if offloads else Offloaded.NOTHING, by_name=False)
 
 
 def _by_name(name: str) -> Spread:

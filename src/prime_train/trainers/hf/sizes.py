@@ -9,7 +9,8 @@ nothing is reported of the disk.
 
 from collections.abc import Iterator
 
-from prime_train.checks.plans.trainer_plan import least_training, model_of_trainer
+from prime_train.checks.memory_plan import model_name
+from prime_train.checks.plans.trainer_plan import least_training
 from prime_train.estimate import gpus
 from prime_train.estimate.memory.phases import Method, training_need
 from prime_train.estimate.models.lookup import resolve_path
@@ -87,7 +88,7 @@ def memory_rule(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus:
         return
-    model = resolve_path(model_of_trainer(subject))
+    model = resolve_path(model_name(subject))
     least = least_training(subject, model) if model is not None else None
     if model is None or least is None:
         return
@@ -115,7 +116,7 @@ def _params(subject: Subject) -> float | None:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or _is_smaller(config, spec.trainer.command):
         return None
-    model = resolve_path(model_of_trainer(subject))
+    model = resolve_path(model_name(subject))
     return float(model.params) if model is not None else None
 
 

@@ -1,5 +1,6 @@
 """Conventions of verl: the names of its checkpoints, and how it is told to resume."""
 
+from prime_train.spec.shell_scripts import script_named
 from prime_train.trainers.conventions.command_settings import settings_in
 from prime_train.trainers.kind import Configured, Layout
 
@@ -25,7 +26,10 @@ def conflicts(spec: Configured) -> tuple[str, ...]:
         if key in chosen
     ]
     every = chosen.get(_EVERY)
-    is_elsewhere = every is None and any(name in spec.trainer.command for name in _CONFIG)
+    is_elsewhere = every is None and (
+        script_named(spec.trainer.command) is not None
+        or any(name in spec.trainer.command for name in _CONFIG)
+    )
     if not is_elsewhere and (every is None or (every.lstrip("-").isdigit() and int(every) < 1)):
         found.append(
             f"verl saves no checkpoint, not even the last, without {_EVERY}; write {_EVERY}=20, or another "
