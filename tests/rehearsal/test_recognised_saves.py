@@ -286,3 +286,21 @@ def test_a_folder_that_lacks_what_the_others_have_is_not_complete() -> None:
     later.write("ck/step_60/rank_0/state.pt", state(7))
 
     assert [save.number for save in saves_like(known, later.recording)] == [20, 40]
+
+
+def test_a_state_that_is_just_being_written_over_is_still_known() -> None:
+    made = recorded(files("ck/last.pt"), 3)
+    made.after(2)
+    made.begin("ck/last.pt")
+
+    assert len(saves_seen(made.recording).saves) == 3
+
+
+def test_a_file_that_is_open_until_the_end_is_no_checkpoint() -> None:
+    made = Recorder()
+    made.begin("events.bin")
+    made.after(20)
+    made.recording.asked_s = made.recording.ended_s = made.now_s
+    made.write("events.bin", state(1))
+
+    assert saves_seen(made.recording).saves == ()

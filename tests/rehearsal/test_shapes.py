@@ -243,7 +243,11 @@ def test_a_script_that_saves_nothing_is_not_said_to_have_a_checkpoint(tmp_path: 
     assert not found.saves.saves
 
 
-def test_a_script_that_saves_too_seldom_is_made_to_save_sooner(tmp_path: Path) -> None:
+def test_a_script_that_saves_too_seldom_is_made_to_save_sooner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prime_train.rehearsal.observe.UNSAVED_S", 2.0)
+
     found = rehearsed("slow_pieces", tmp_path)
 
     assert found.lowered is not None

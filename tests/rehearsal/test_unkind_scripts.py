@@ -152,6 +152,17 @@ def test_a_script_that_hears_no_signal_is_killed_and_said_not_to(
     assert found.is_proven, found.tries
 
 
+def test_a_disk_without_room_for_copies_is_said_to_be_too_small(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prime_train.rehearsal.aside.FREE_BYTES_MIN", 2**60)
+
+    found = tried(project, saving(steps=60))
+
+    assert "set TMPDIR to a folder on a larger disk" in said(found)["resume"]
+    assert not found.tries
+
+
 def test_a_daemon_of_the_script_is_ended_with_it(project: Path) -> None:
     daemon = (
         "import subprocess; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(10000)'], "

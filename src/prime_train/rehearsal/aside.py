@@ -71,7 +71,7 @@ class Aside:
             shutil.rmtree(target, ignore_errors=True)
             return
         after = saves_like(self._saves, process.recording)[-1:]
-        if after != [newest] or newest.path in _open_paths(process.recording):
+        if after != [newest] or _is_open(newest, process.recording):
             shutil.rmtree(target, ignore_errors=True)
             return
         self.kept.append((newest, target))
@@ -85,5 +85,5 @@ QUIET_S = 0.15
 """Seconds without a write after which a save is copied."""
 
 
-def _open_paths(recording: Recording) -> set[str]:
-    return history_of(recording).growing
+def _is_open(save: Save, recording: Recording) -> bool:
+    return not history_of(recording).open.isdisjoint(one.path for one in save.members)

@@ -32,6 +32,14 @@ TRIALS_S_MAX = 45.0
 
 
 def prove(stage: Stage, found: Rehearsal) -> None:
+    """Start the script from its checkpoints, as far as that can be done, and keep how that went."""
+    try:
+        _prove(stage, found)
+    except OSError as error:
+        found.why_open = f"a checkpoint could not be laid into a new folder: {error}"
+
+
+def _prove(stage: Stage, found: Rehearsal) -> None:
     progress = found.progress or by_names(found.saves)
     if progress is None:
         found.why_open = "no step is known: neither a line nor the name of a checkpoint has one"

@@ -55,13 +55,15 @@ class Completed:
 @dataclass
 class FileHistory:
     """All that happened to the files. `links`: symbolic links made, with what they name. `deleted`: when
-    files and folders were deleted. `growing`: paths of files that were never closed, or are appended to.
+    files and folders were deleted. `growing`: paths of files that are appended to, or open as long as the
+    process runs. `open`: paths of files that are being written.
     """
 
     completed: list[Completed] = field(default_factory=list)
     links: list[FileChange] = field(default_factory=list)
     deleted: dict[str, float] = field(default_factory=dict)
     growing: set[str] = field(default_factory=set)
+    open: set[str] = field(default_factory=set)
 
     def deleted_s(self, path: str, after_s: float) -> float | None:
         """Return when the file or folder was deleted after that time; None if it was not."""
@@ -80,6 +82,8 @@ def history_of(recording: Recording) -> FileHistory:
         match one.change:
             case Change.BEGUN if not one.is_folder:
                 begun.setdefault(one.path, one)
+            case Change.CLOSED if _is_closed_by_end(one, begun.get(one.path, one), recording):
+                found.growing.add(one.path)
             case Change.CLOSED:
                 _closed(found, one, begun.pop(one.path, one), last)
             case Change.MOVED:
@@ -95,13 +99,26 @@ def history_of(recording: Recording) -> FileHistory:
                 last.pop(one.path, None)
             case Change.BEGUN:
                 pass
-    found.growing |= begun.keys() | _appended(found.completed)
+    found.open |= begun.keys()
+    found.growing.update(_appended(found.completed))
     found.completed.sort(key=lambda one: one.order)
     return found
 
 
 def _completed(one: FileChange, begun_s: float) -> Completed:
     return Completed(one.path, begun_s, one.at_s, one.number, one.size, one.digest, one.text)
+
+
+def _is_closed_by_end(one: FileChange, begun: FileChange, recording: Recording) -> bool:
+    """Return whether the file was open for long, and was closed only as the process ended, as logs are."""
+    ends = [at_s for at_s in (recording.asked_s, recording.ended_s) if at_s is not None]
+    if not ends:
+        return False
+    return one.at_s >= min(ends) - END_S and min(ends) - begun.at_s > max(LONG_S, min(ends) / 2)
+
+
+LONG_S = 3.0
+END_S = 0.3
 
 
 def _closed(found: FileHistory, one: FileChange, begun: FileChange, last: dict[str, Completed]) -> None:
