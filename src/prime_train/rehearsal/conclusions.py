@@ -290,7 +290,11 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
             + (f" ({one.line[:80]})" if one.line else "")
             for one in found.tries
         )
-        said = [Conclusion("resume", "it does not resume from its checkpoint", Certainty.SEEN, tried)]
+        said = [
+            Conclusion(
+                "resume", "by nothing that was tried did it resume from its checkpoint", Certainty.SEEN, tried
+            )
+        ]
         if any(one.outcome is Outcome.COUNTED_ANEW for one in found.tries):
             text = "it loads its checkpoint, but counts its steps from the beginning again"
             said = [Conclusion("resume", text, Certainty.LIKELY, tried)]
