@@ -1,6 +1,7 @@
 """`prime-train try`, as a user calls it: a script that nobody wrote for it is proven, and its config runs."""
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,14 @@ def test_a_script_that_cannot_be_started_is_told_so(inside: Inside) -> None:
     assert done.returncode == 1
     assert "No module named" in done.stdout
     assert "activate the environment" in done.stdout
+
+
+def test_the_home_that_it_makes_is_private(inside: Inside, tmp_path: Path) -> None:
+    inside.write("broken.py", "import no_such_module_at_all\n")
+    home = tmp_path / "new home"
+    inside.run("try", "--", "python", "broken.py", PRIME_TRAIN_HOME=str(home))
+    assert (home / "rehearsals" / "broken.html").is_file()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize(

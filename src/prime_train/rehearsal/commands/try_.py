@@ -102,7 +102,11 @@ def try_(
     outcome = outcome_of(found, read if config is not None else None, usd=usd, name=name or "")
     if dress and found.is_proven:
         outcome.dress(os.environ, say)
-    page = out or Home.of(os.environ).root / PAGES / f"{outcome.name}.html"
+    home = Home.of(os.environ)
+    # Else the page's folder would make it, and other users could read it.
+    if out is None:
+        home.make()
+    page = out or home.root / PAGES / f"{outcome.name}.html"
     return _tell(outcome, config, save, page, as_json=as_json)
 
 
@@ -194,7 +198,7 @@ def _tell(outcome: "Outcome", config: Path | None, save: Path | None, page: Path
 def _record(outcome: "Outcome", said: "Sequence[Conclusion]", page: Path) -> dict[str, object]:
     return {
         "proven": outcome.found.is_proven,
-        "seconds": round(outcome.found.seconds, 1),
+        "seconds": round(outcome.found.took_s, 1),
         "conclusions": [
             {
                 "topic": one.topic,
