@@ -40,12 +40,13 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_a_script_is_proven_and_its_config_may_be_launched(shell: Shell, tmp_path: Path) -> None:
     """The whole of it, with the dress rehearsal."""
-    done = shell.run("try", "--save", "configs/mine.yaml", "--json", "--", "python", "mine.py")
+    done = shell.run("try", "--save", "configs/my_first.yaml", "--json", "--", "python", "mine.py")
     said = json.loads(done.stdout)
     assert (done.returncode, said["proven"]) == (0, True), done.stderr
-    read = read_config(tmp_path / "configs" / "mine.yaml")
+    read = read_config(tmp_path / "configs" / "my_first.yaml")
     assert read.spec is not None
     spec = read.spec
+    assert spec.name == "my-first"  # by the file: the run is asked for by that name
     assert (spec.checkpoints.folder, spec.checkpoints.pattern) == ("out", "ck_{step}.pkl")
     assert spec.checkpoints.every_steps == 20
     assert spec.trainer.resume == "--resume {checkpoint}"

@@ -14,6 +14,7 @@ from prime_train.rehearsal.saves import distances
 from prime_train.rehearsal.script_lines import where_it_loads, why_not_resumed
 from prime_train.rehearsal.trial import Outcome
 from prime_train.rehearsal.written_config import (
+    added_setup,
     counts_from_0,
     every_seen,
     every_steps,
@@ -65,6 +66,7 @@ def conclusions(found: Rehearsal) -> list[Conclusion]:
         *_resume(found),
         *_stop(found),
         *_dressed(found),
+        *_setup(found),
         *_figures(found),
     ]
 
@@ -395,6 +397,12 @@ def _dressed(found: Rehearsal) -> list[Conclusion]:
     )
     cost = f", for {usd(dressed.usd)}" if dressed.usd is not None else ""
     return [Conclusion("with config", text, Certainty.SEEN, f"in {span(dressed.seconds)}{cost}")]
+
+
+def _setup(found: Rehearsal) -> list[Conclusion]:
+    """Say which commands the config has that this rehearsal did not run."""
+    why = "it is in the folder; not run here, where the environment has its packages already"
+    return [Conclusion("setup", command, Certainty.LIKELY, why) for command in added_setup(found)]
 
 
 def _figures(found: Rehearsal) -> list[Conclusion]:

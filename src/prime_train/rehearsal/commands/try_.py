@@ -41,7 +41,10 @@ def try_(
     usd: Annotated[float, typer.Option(help="Budget in dollars that a new config gets.")] = 5.0,
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the run, instead of one made from the script's.", show_default=False),
+        typer.Option(
+            help="Name of the run, instead of that of the file to save, or one made from the script's.",
+            show_default=False,
+        ),
     ] = None,
     seconds: Annotated[
         float, typer.Option(min=5.0, max=3600.0, help="Limit in seconds of each start of the script.")
@@ -83,12 +86,15 @@ def try_(
     on rented machines: the config says so under `rehearsed`.
     """
     from prime_train.app.home import Home
+    from prime_train.planning.new_configs.own_script import name_of_file
     from prime_train.rehearsal.outcome import outcome_of
     from prime_train.rehearsal.rehearsal import Request
     from prime_train.rehearsal.rehearse import rehearse
 
     if save is not None and save.exists():
         raise UsageError(f"{save} exists already", fix="name a new file, or delete that one")
+    if not name and save is not None:
+        name = name_of_file(save)
     read = _read(config, ctx.meta.get(COMMAND), usd, name)
     assert read.spec is not None
     request = Request(read.spec, Path(read.spec.trainer.code.folder), seconds)
