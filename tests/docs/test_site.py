@@ -50,7 +50,10 @@ def test_situations_come_before_features_and_features_before_the_reference() -> 
 def test_programs_find_every_page_as_markdown(site: Path) -> None:
     index = (site / "llms.txt").read_text()
     assert index.startswith("# prime-train\n\n> ")
-    assert "## Your situation\n\n- [My run died](<https://docs.example/0.2.0/docs/my-run-died.md>): " in index
+    assert (
+        "## Your situation\n\n- [My own script](<https://docs.example/0.2.0/docs/your-own-script.md>): "
+        in index
+    )
     for page in build.pages():
         name = page.replace("README.md", "index.md")
         assert f"https://docs.example/0.2.0/{name}>" in index
