@@ -89,7 +89,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "try",
             "prime_train.rehearsal.commands.try_:try_",
-            "Rehearse a script: watch how it saves, reports and resumes, and prove it.",
+            "Rehearse a script: watch, kill and resume it.",
             "prime_train.launch.commands.run:WithCommand",
         ),
         Verb(

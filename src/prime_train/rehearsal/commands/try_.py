@@ -75,7 +75,7 @@ def try_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
-    """Rehearse a script: watch how it saves, reports and resumes, and prove it.
+    """Rehearse a script: watch, kill and resume it.
 
     The script runs in a copy of the working tree until it has saved three times. Then it is asked to stop,
     started again in an empty folder with nothing but the checkpoint, killed in the middle of a save, and
