@@ -1,6 +1,7 @@
 """`prime-train try`, as a user calls it: a script that nobody wrote for it is proven, and its config runs."""
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,13 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_a_script_is_proven_and_its_config_may_be_launched(shell: Shell, tmp_path: Path) -> None:
     """The whole of it, with the dress rehearsal."""
-    done = shell.run("try", "--save", "configs/mine.yaml", "--json", "--", "python", "mine.py")
+    done = shell.run("try", "--save", "configs/my_first.yaml", "--json", "--", "python", "mine.py")
     said = json.loads(done.stdout)
     assert (done.returncode, said["proven"]) == (0, True), done.stderr
-    read = read_config(tmp_path / "configs" / "mine.yaml")
+    read = read_config(tmp_path / "configs" / "my_first.yaml")
     assert read.spec is not None
     spec = read.spec
+    assert spec.name == "my-first"  # by the file: the run is asked for by that name
     assert (spec.checkpoints.folder, spec.checkpoints.pattern) == ("out", "ck_{step}.pkl")
     assert spec.checkpoints.every_steps == 20
     assert spec.trainer.resume == "--resume {checkpoint}"
@@ -105,6 +107,14 @@ def test_a_script_that_cannot_be_started_is_told_so(inside: Inside) -> None:
     assert done.returncode == 1
     assert "No module named" in done.stdout
     assert "activate the environment" in done.stdout
+
+
+def test_the_home_that_it_makes_is_private(inside: Inside, tmp_path: Path) -> None:
+    inside.write("broken.py", "import no_such_module_at_all\n")
+    home = tmp_path / "new home"
+    inside.run("try", "--", "python", "broken.py", PRIME_TRAIN_HOME=str(home))
+    assert (home / "rehearsals" / "broken.html").is_file()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize(

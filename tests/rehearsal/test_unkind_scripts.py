@@ -97,6 +97,33 @@ def test_a_script_that_fails_at_once_is_said_to_with_its_last_line(project: Path
     assert not found.saves.saves
 
 
+def test_a_script_whose_name_is_misspelt_is_told_which_was_meant(project: Path) -> None:
+    (project / "train.py").write_text("print('step 1')\n")
+
+    found = rehearse(request_of(project, script="trian.py"), os.environ, lambda _: None)
+
+    assert "did you mean train.py?" in said(found)["advice"]
+    assert set(said(found)) == {"failed", "advice"}  # and nothing about steps that it could not print
+
+
+def test_a_checkpoint_that_cannot_be_loaded_is_told_by_the_exception_and_not_by_its_last_line(
+    project: Path,
+) -> None:
+    before = """
+if step:
+    def load():
+        raise pickle.UnpicklingError("Weights only load failed.\\n\\nRead the manual of load to learn more.")
+    load()  # load_checkpoint("ckpt")
+"""
+
+    found = tried(project, saving(before=before))
+
+    resume = [f"{one.text}; {one.evidence}" for one in conclusions(found) if one.topic == "resume"]
+    assert "failed (_pickle.UnpicklingError: Weights only load failed." in resume[0]
+    assert [one for one in resume if "it loads in train.py:" in one]
+    assert not [one for one in resume if "not what was restored" in one or "where to begin" in one]
+
+
 def test_a_script_that_reads_its_input_gets_none(project: Path) -> None:
     found = tried(project, "input('which run? ')\n")
 

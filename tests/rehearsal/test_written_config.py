@@ -1,11 +1,16 @@
 """The values that a rehearsal writes into a config."""
 
+from pathlib import Path
+
 import pytest
 
-from prime_train.rehearsal.written_config import differences, in_common
+from prime_train.rehearsal.conclusions import conclusions
+from prime_train.rehearsal.rehearsal import Rehearsal
+from prime_train.rehearsal.written_config import config_values, differences, in_common
 from prime_train.spec.spec import RunSpec
 from prime_train.spec.tree import Plain
 from tests import builders as b
+from tests.rehearsal.rehearsals import request_of
 
 
 @pytest.mark.parametrize(
@@ -57,3 +62,14 @@ def test_a_missing_value_is_named_with_what_was_found() -> None:
     spec = b.spec()
     said = differences(FOUND, {"trainer": {"command": "python train.py"}}, spec)
     assert "checkpoints.pattern is not in the config; found: 'c-{step}'" in said
+
+
+def test_commands_of_the_setup_that_were_not_run_are_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("numpy\n")
+    found = Rehearsal(request_of(tmp_path))
+
+    setup = config_values(found, usd=5.0)["setup"]
+
+    assert setup == ["python -m pip install -r requirements.txt"]
+    said = {one.topic: f"{one.text}; {one.evidence}" for one in conclusions(found)}
+    assert said["setup"].startswith("python -m pip install -r requirements.txt; it is in the folder; not run")

@@ -59,6 +59,8 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 td.kind { white-space: nowrap; } td.text { min-width: 180px; }
 code, pre { font: 13px/1.45 ui-monospace, "SF Mono", Menlo, Consolas, monospace; } code { overflow-wrap: anywhere; }
 .log { display: flex; flex-direction: column-reverse; max-height: 420px; overflow: auto; background: var(--panel); border-radius: 10px; }
+.log.whole { max-height: none; } .steps-of { font-size: 13px; margin: 4px 0 0; padding-left: 22px; }
+#part-conclusions td:last-child { overflow-wrap: anywhere; }
 .log pre { margin: 0; padding: 12px 16px; white-space: pre-wrap; overflow-wrap: anywhere; }
 .stale { background: var(--warn); color: #fff; border-radius: 8px; padding: 8px 14px; margin: 0 0 14px; }
 footer { color: var(--soft); font-size: 13px; margin-top: 34px; }

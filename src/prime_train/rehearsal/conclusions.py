@@ -3,15 +3,18 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
+from prime_train.rehearsal.failure_line import failure_line
 from prime_train.rehearsal.options import save_options
 from prime_train.rehearsal.progress_lines import series_in
 from prime_train.rehearsal.recording import median
 from prime_train.rehearsal.rehearsal import Rehearsal
 from prime_train.rehearsal.saves import distances
-from prime_train.rehearsal.script_lines import why_not_resumed
+from prime_train.rehearsal.script_lines import where_it_loads, why_not_resumed
 from prime_train.rehearsal.trial import Outcome
 from prime_train.rehearsal.written_config import (
+    added_setup,
     counts_from_0,
     every_seen,
     every_steps,
@@ -21,6 +24,7 @@ from prime_train.rehearsal.written_config import (
 )
 from prime_train.spec.checkpoint_names import EPOCH
 from prime_train.text.formatting import size, span, usd
+from prime_train.text.nearest import nearest
 from prime_train.text.safe import neutralized
 from prime_train.trainers.log_lines import clean
 
@@ -28,6 +32,7 @@ LINE_CHARS_MAX = 160
 _MISSING_FILE = re.compile(
     r"(?:No such file or directory|not found)[^'\"]*['\"](?P<path>[^'\"/][^'\"]*)['\"]"
 )
+_NO_SCRIPT = re.compile(r"\S*python[\d.]*: can't open file '(?P<path>[^']+)'")
 
 
 class Certainty(StrEnum):
@@ -50,27 +55,31 @@ def conclusions(found: Rehearsal) -> list[Conclusion]:
     """Return what the rehearsal has shown, in the order in which people ask."""
     if found.is_rented:
         return _dressed(found)
+    failure = _failure(found)
+    if failure and not found.saves.saves and found.progress is None:
+        return failure
     return [
-        *_failure(found),
+        *failure,
         *_checkpoints(found),
         *_beside(found),
         *_progress(found),
         *_resume(found),
         *_stop(found),
         *_dressed(found),
+        *_setup(found),
         *_figures(found),
     ]
 
 
 def _failure(found: Rehearsal) -> list[Conclusion]:
-    """Say that the script failed by itself, what it said last, and what may help."""
+    """Say that the script failed by itself, why, and what may help."""
     first = found.first
     if first.asked_s is not None or first.killed_s is not None or not first.code:
         return []
     lines = [clean(line.text) for line in first.lines_of("stderr") or first.lines_of("stdout")][-50:]
-    last = neutralized(lines[-1])[:LINE_CHARS_MAX] if lines else "it printed nothing"
+    why = failure_line(found.request.spec, first)[:LINE_CHARS_MAX]
     text = f"the script failed after {_short(first.seen_s)}, with code {first.code}"
-    said = [Conclusion("failed", text, Certainty.SEEN, last)]
+    said = [Conclusion("failed", text, Certainty.SEEN, why)]
     missing = next((match for line in reversed(lines) if (match := _MISSING_FILE.search(line))), None)
     if any("ModuleNotFoundError" in line for line in lines):
         fix = "activate the environment that has the module, and start prime-train from there"
@@ -81,7 +90,19 @@ def _failure(found: Rehearsal) -> list[Conclusion]:
             "machine: make it in setup, or let git track it"
         )
         said.append(Conclusion("advice", text, Certainty.SEEN))
+    elif script := next((match["path"] for line in lines if (match := _NO_SCRIPT.match(line))), ""):
+        said.append(Conclusion("advice", _no_script(found.request.folder, script), Certainty.SEEN))
     return said
+
+
+def _no_script(folder: Path, script: str) -> str:
+    """Say that the script to start is not there, and which may have been meant. `script`: its path in a copy
+    of the folder.
+    """
+    name = Path(script).name
+    near = nearest(name, (path.name for path in folder.glob(f"*{Path(name).suffix}")))
+    meant = f"; did you mean {neutralized(near[0])}?" if near else ""
+    return f"the command names {neutralized(name)}, which a launch would not send from {neutralized(str(folder.absolute()))}{meant}"
 
 
 def _checkpoints(found: Rehearsal) -> list[Conclusion]:
@@ -287,7 +308,7 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
     if resumed is None:
         tried = "; ".join(
             f"{one.arguments or 'nothing added'}: {one.outcome.value}"
-            + (f" ({one.line[:80]})" if one.line else "")
+            + (f" ({one.line[:LINE_CHARS_MAX]})" if one.line else "")
             for one in found.tries
         )
         said = [
@@ -309,7 +330,9 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
                     Certainty.LIKELY,
                 )
             )
-        said += [Conclusion("resume", text, Certainty.LIKELY) for text in why_not_resumed(found.scripts)]
+        all_failed = all(one.outcome is Outcome.FAILED for one in found.tries)
+        hints = (where_it_loads if all_failed else why_not_resumed)(found.scripts)
+        said += [Conclusion("resume", text, Certainty.LIKELY) for text in hints]
         return said
     how = f"by {resumed.arguments}" if resumed.arguments else "by itself, without an argument"
     said = [
@@ -344,7 +367,7 @@ def _resume(found: Rehearsal) -> list[Conclusion]:
         text = (
             f"killed {where}, it went on from the last complete checkpoint, of step {again.restored}, with {again.first}"
             if again.outcome is Outcome.RESUMED
-            else f"killed {where} and started from the last complete checkpoint: {again.outcome.value} {again.line[:80]}"
+            else f"killed {where} and started from the last complete checkpoint: {again.outcome.value} {again.line[:LINE_CHARS_MAX]}"
         )
         said.append(Conclusion("killed", text, Certainty.SEEN))
     elif found.why_open:
@@ -359,7 +382,7 @@ def _stop(found: Rehearsal) -> list[Conclusion]:
     if took is None or found.first.killed_s is not None:
         return [Conclusion("SIGTERM", "it goes on; it was killed after 30 s", Certainty.SEEN)]
     every = every_steps(found)
-    cost = f": a preemption costs up to {every:,} steps" if every else ""
+    cost = f": a preemption costs up to {every:,} step{'' if every == 1 else 's'}" if every else ""
     if found.saved_on_stop:
         return [Conclusion("SIGTERM", f"it saves and ends, in {took:.1f} s", Certainty.SEEN)]
     return [Conclusion("SIGTERM", f"it ends in {took:.1f} s and saves nothing{cost}", Certainty.SEEN)]
@@ -378,6 +401,12 @@ def _dressed(found: Rehearsal) -> list[Conclusion]:
     )
     cost = f", for {usd(dressed.usd)}" if dressed.usd is not None else ""
     return [Conclusion("with config", text, Certainty.SEEN, f"in {span(dressed.seconds)}{cost}")]
+
+
+def _setup(found: Rehearsal) -> list[Conclusion]:
+    """Say which commands the config has that this rehearsal did not run."""
+    why = "it is in the folder; not run here, where the environment has its packages already"
+    return [Conclusion("setup", command, Certainty.LIKELY, why) for command in added_setup(found)]
 
 
 def _figures(found: Rehearsal) -> list[Conclusion]:

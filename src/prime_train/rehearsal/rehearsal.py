@@ -103,6 +103,11 @@ class Rehearsal:
         )
 
     @property
+    def took_s(self) -> float:
+        """Seconds of all of it, the run of the config by prime-train included."""
+        return self.seconds + (self.dressed.seconds if self.dressed is not None else 0.0)
+
+    @property
     def is_rented(self) -> bool:
         """Whether this is a rehearsal on rented machines, which were not watched from within."""
         return self.dressed is not None and self.dressed.usd is not None

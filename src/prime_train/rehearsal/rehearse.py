@@ -48,7 +48,9 @@ def _started(process: Rehearsed, label: str, found: Rehearsal, began: float) -> 
     def step_of(save: Save) -> int:
         if save.number is not None and counts_steps:
             return save.number
-        return max((step for at_s, step in reports if at_s <= save.closed_s), default=0)
+        # A script may save again, before its first step, what it has resumed from.
+        before = max(0, reports[0][1] - 1) if reports else 0
+        return max((step for at_s, step in reports if at_s <= save.closed_s), default=before)
 
     saves = tuple((save.closed_s, step_of(save)) for save in saves_like(found.saves, recording))
     ended = "killed" if recording.killed_s is not None else "SIGTERM" if recording.asked_s is not None else ""

@@ -29,9 +29,9 @@ def printed(console: Console, outcome: Outcome, written: Path | None, page: Path
     console.print(_table(found))
     console.print()
     console.print(
-        Text.assemble(("proven", "bold green"), f" in {span(found.seconds)}: it resumes, also after a kill")
+        Text.assemble(("proven", "bold green"), f" in {span(found.took_s)}: it resumes, also after a kill")
         if found.is_proven
-        else Text.assemble(("not proven", "bold red"), f" after {span(found.seconds)}")
+        else Text.assemble(("not proven", "bold red"), f" after {span(found.took_s)}")
     )
     patch = patch_of(found)
     if patch:

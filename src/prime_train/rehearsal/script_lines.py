@@ -44,17 +44,10 @@ def why_not_resumed(scripts: Iterable[tuple[str, str]]) -> list[str]:
     """Return what in the scripts, as pairs of path and text, explains that the training starts over: a
     sentence with its line each.
     """
-    saves, loads, loops = [], [], []
-    for path, text in scripts:
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.lstrip().startswith("#"):
-                continue
-            here = ScriptLine(path, number, line)
-            saves += [here] if _SAVES.search(line) else []
-            loads += [here] if _LOADS.search(line) and _OF_CHECKPOINT.search(line) else []
-            loop = _LOOP.match(line)
-            is_training = loop is not None and (loop["name"] is None or _STEP_NAME.match(loop["name"]))
-            loops += [here] if is_training else []
+    lines = _code_lines(scripts)
+    saves = [here for here in lines if _SAVES.search(here.text)]
+    loads = [here for here in lines if _is_load(here)]
+    loops = [here for here in lines if _begins_training(here)]
     said = []
     if saves and not loads:
         said.append(f"it saves in {saves[0]}, and no line of it loads a checkpoint")
@@ -65,6 +58,32 @@ def why_not_resumed(scripts: Iterable[tuple[str, str]]) -> list[str]:
             f"its training begins in {loops[0]}, which is where to begin with the step of the checkpoint"
         )
     return said
+
+
+def where_it_loads(scripts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return where the scripts, as pairs of path and text, load a checkpoint, for a script whose starts with
+    one all failed: a sentence; empty if no line does.
+    """
+    loads = [here for here in _code_lines(scripts) if _is_load(here)]
+    return [f"it loads in {loads[0]}"] if loads else []
+
+
+def _code_lines(scripts: Iterable[tuple[str, str]]) -> list[ScriptLine]:
+    return [
+        ScriptLine(path, number, line)
+        for path, text in scripts
+        for number, line in enumerate(text.splitlines(), 1)
+        if not line.lstrip().startswith("#")
+    ]
+
+
+def _is_load(here: ScriptLine) -> bool:
+    return _LOADS.search(here.text) is not None and _OF_CHECKPOINT.search(here.text) is not None
+
+
+def _begins_training(here: ScriptLine) -> bool:
+    loop = _LOOP.match(here.text)
+    return loop is not None and (loop["name"] is None or _STEP_NAME.match(loop["name"]) is not None)
 
 
 def atomic_patch(path: str, text: str) -> str:

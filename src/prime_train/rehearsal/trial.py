@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from prime_train.rehearsal.chosen_progress import BY_NAMES, ProgressSeen, slack_s
+from prime_train.rehearsal.failure_line import failure_line
 from prime_train.rehearsal.process import Place, Rehearsed
 from prime_train.rehearsal.progress_lines import file_of
 from prime_train.rehearsal.recording import OutputLine, Recording
@@ -44,7 +45,7 @@ class Outcome(Enum):
 class Tried:
     """How a start with a restored checkpoint went. `arguments`: those of the resume. `restored`: the number
     of completed steps of the checkpoint. `first`: the first step that was completed after it, None if none
-    was reported. `line`: the line that says why, of a failure its last one.
+    was reported. `line`: the line that says why.
     """
 
     arguments: str
@@ -223,7 +224,7 @@ class Trials:
             outcome,
             restored,
             first.step if first is not None else None,
-            _line(process, outcome),
+            _line(self.spec, process, outcome),
             process.recording,
             tuple(reports),
         )
@@ -265,15 +266,14 @@ class Trials:
         return abs(first.loss - trained) * LEARNED < abs(first.loss - new)
 
 
-def _line(process: Rehearsed, outcome: Outcome) -> str:
+def _line(spec: RunSpec, process: Rehearsed, outcome: Outcome) -> str:
     lines = [
         neutralized(clean(line.text))
         for line in process.recording.lines
         if line.stream in ("stdout", "stderr")
     ]
     if outcome is Outcome.FAILED and not process.is_running:
-        errors = process.recording.lines_of("stderr")
-        return neutralized(clean(errors[-1].text)) if errors else (lines[-1] if lines else "")
+        return failure_line(spec, process.recording)
     says = re.compile(r"resum|restor|load|from scratch|no checkpoint|not found", re.IGNORECASE)
     return next((text for text in lines[:200] if says.search(text)), "")
 

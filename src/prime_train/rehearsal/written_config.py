@@ -27,8 +27,7 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, 
     command = found.request.command
     made = name or name_of(Own("command", command, steps=1, usd=usd))
     spec = found.request.spec
-    needs = (found.request.folder / "requirements.txt").is_file()
-    setup = spec.setup or (("python -m pip install -r requirements.txt",) if needs else ())
+    setup = spec.setup or added_setup(found)
     values: dict[str, Plain] = {"name": made, "trainer": trainer_values(found)}
     if found.saves.saves:
         values["checkpoints"] = checkpoint_values(found)
@@ -43,6 +42,13 @@ def config_values(found: Rehearsal, *, usd: float, name: str = "") -> dict[str, 
     if outputs:
         values["outputs"] = list(outputs)
     return values
+
+
+def added_setup(found: Rehearsal) -> tuple[str, ...]:
+    """Return the commands that prepare a machine for the script, where the user gave none."""
+    if found.request.spec.setup or not (found.request.folder / "requirements.txt").is_file():
+        return ()
+    return ("python -m pip install -r requirements.txt",)
 
 
 def trainer_values(found: Rehearsal) -> dict[str, Plain]:

@@ -166,3 +166,13 @@ def test_a_master_key_beside_the_code_refuses_the_launch(tmp_path: Path) -> None
     (tmp_path / "master.key").write_bytes(bytes(range(32)))
     (finding,) = looked_through(survey(tmp_path), []).findings
     assert (finding.severity, "master.key would be uploaded" in finding.message) == (Severity.ERROR, True)
+
+
+def test_looking_through_varied_text_writes_nothing_to_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """RE2 writes to stderr by itself where its memory does not suffice."""
+    text = "".join(some(40) + some(3, " =:'\"/-_.\n") for _ in range(20_000))
+    (tmp_path / "varied.txt").write_text(text)
+    assert list(secrets_in(tmp_path, ["varied.txt"])) == []
+    assert capfd.readouterr().err == ""

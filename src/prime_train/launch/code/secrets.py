@@ -32,6 +32,8 @@ from detect_secrets.plugins.stripe import StripeDetector
 from prime_train.launch.code.variable_files import holds_variables
 
 FILE_BYTES_MAX = 2**20
+_ANY_OF_BYTES_MAX = 64 * 2**20
+"""Bytes that RE2 may use to look for all forms at once. With its own limit of 8 MiB it runs out of them."""
 """Bytes of one file that are looked through. Code is shorter; what is longer are data, and notebooks with
 images.
 """
@@ -150,7 +152,10 @@ def _forms() -> _Forms:
         # What must not follow is left to the plugin: the first pass may find too much, and never too little.
         plain = _AT_MOST.sub(r"{\1,}", _NOT_FOLLOWED.sub("", pattern.pattern))
         patterns.append(f"(?i:{plain})" if pattern.flags & re.IGNORECASE else plain)
-    any_of = re2.compile("|".join(f"(?:{pattern})" for pattern in patterns).encode())
+    options = re2.Options()
+    # Where the automaton of all forms does not fit, RE2 goes on without it, and says so on stderr.
+    options.max_mem, options.log_errors = _ANY_OF_BYTES_MAX, False
+    any_of = re2.compile("|".join(f"(?:{pattern})" for pattern in patterns).encode(), options)
     own = [(kind, _finder(pattern)) for kind, pattern in _OWN]
     # Not by the plugins' own search, which returns only the group of a form that has one: `ghp` of a token of
     # GitHub.

@@ -235,6 +235,11 @@ def name_of(own: Own) -> str:
     return f"{_plain(Path.cwd().name, NAME_CHARS_MAX - len(end) - 1)}-{end}".strip("-")
 
 
+def name_of_file(path: Path) -> str:
+    """Return the name of a run whose config is written to this file; "" if its name has no letter or digit."""
+    return _plain(path.stem, NAME_CHARS_MAX)
+
+
 def _plain(text: str, chars_max: int) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:chars_max].strip("-")
 

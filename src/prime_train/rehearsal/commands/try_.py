@@ -41,7 +41,10 @@ def try_(
     usd: Annotated[float, typer.Option(help="Budget in dollars that a new config gets.")] = 5.0,
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the run, instead of one made from the script's.", show_default=False),
+        typer.Option(
+            help="Name of the run, instead of that of the file to save, or one made from the script's.",
+            show_default=False,
+        ),
     ] = None,
     seconds: Annotated[
         float, typer.Option(min=5.0, max=3600.0, help="Limit in seconds of each start of the script.")
@@ -83,12 +86,15 @@ def try_(
     on rented machines: the config says so under `rehearsed`.
     """
     from prime_train.app.home import Home
+    from prime_train.planning.new_configs.own_script import name_of_file
     from prime_train.rehearsal.outcome import outcome_of
     from prime_train.rehearsal.rehearsal import Request
     from prime_train.rehearsal.rehearse import rehearse
 
     if save is not None and save.exists():
         raise UsageError(f"{save} exists already", fix="name a new file, or delete that one")
+    if not name and save is not None:
+        name = name_of_file(save)
     read = _read(config, ctx.meta.get(COMMAND), usd, name)
     assert read.spec is not None
     request = Request(read.spec, Path(read.spec.trainer.code.folder), seconds)
@@ -102,7 +108,11 @@ def try_(
     outcome = outcome_of(found, read if config is not None else None, usd=usd, name=name or "")
     if dress and found.is_proven:
         outcome.dress(os.environ, say)
-    page = out or Home.of(os.environ).root / PAGES / f"{outcome.name}.html"
+    home = Home.of(os.environ)
+    # Else the page's folder would make it, and other users could read it.
+    if out is None:
+        home.make()
+    page = out or home.root / PAGES / f"{outcome.name}.html"
     return _tell(outcome, config, save, page, as_json=as_json)
 
 
@@ -194,7 +204,7 @@ def _tell(outcome: "Outcome", config: Path | None, save: Path | None, page: Path
 def _record(outcome: "Outcome", said: "Sequence[Conclusion]", page: Path) -> dict[str, object]:
     return {
         "proven": outcome.found.is_proven,
-        "seconds": round(outcome.found.seconds, 1),
+        "seconds": round(outcome.found.took_s, 1),
         "conclusions": [
             {
                 "topic": one.topic,
