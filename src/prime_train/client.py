@@ -334,7 +334,7 @@ class Client:
         for its newest complete one. Its content is not copied. `allow_folders`: folders outside of the
         repository that the code may be in; `allow_secret_files`: files of the code that are uploaded although
         they look like secrets; `without_rehearsal`: launch a script on a rented machine that was never
-        rehearsed by `prime-train try`.
+        rehearsed.
 
         Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig
         if the config has mistakes, UsageError if `name` is not a valid name or the run cannot start from that

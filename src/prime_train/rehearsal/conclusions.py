@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from prime_train.advice import Option, SettingAdvice
 from prime_train.rehearsal.failure_line import failure_line
 from prime_train.rehearsal.options import save_options
 from prime_train.rehearsal.progress_lines import series_in
@@ -24,6 +25,7 @@ from prime_train.rehearsal.written_config import (
 )
 from prime_train.spec.checkpoint_names import EPOCH
 from prime_train.text.formatting import size, span, usd
+from prime_train.text.invocations import flag
 from prime_train.text.nearest import nearest
 from prime_train.text.safe import neutralized
 from prime_train.trainers.log_lines import clean
@@ -154,7 +156,7 @@ def _none_seen(found: Rehearsal) -> Conclusion:
         if by_itself
         else f"let it save sooner ({options})"
         if options
-        else "give it more time (--seconds), or let it save sooner"
+        else f"give it more time ({flag(Option(SettingAdvice.SECONDS))}), or let it save sooner"
     )
     return Conclusion(
         "checkpoint",

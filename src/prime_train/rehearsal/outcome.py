@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from prime_train.advice import Call, Operation
 from prime_train.rehearsal.dress import Dressed, dressed
 from prime_train.rehearsal.rehearsal import Rehearsal, lowered_spec
 from prime_train.rehearsal.written_config import config_values, differences
@@ -13,6 +14,7 @@ from prime_train.spec.reader import Config, read_text
 from prime_train.spec.rehearsed import rehearsal_digest
 from prime_train.spec.spec import RunSpec
 from prime_train.spec.tree import Plain, plain
+from prime_train.text.invocations import command
 from prime_train.trainers.registry import TRAINERS
 
 LABEL = "the config that was written"
@@ -83,7 +85,7 @@ class Outcome:
             return None
         digest = rehearsal_digest(self.found.request.spec)
         text = config.read_text(encoding="utf-8")
-        line = f"rehearsed: {digest}  # by prime-train try"
+        line = f"rehearsed: {digest}  # by {command(Call(Operation.TRY))}"
         changed = _KEY.sub(line, text) if _KEY.search(text) else f"{text.rstrip()}\n{line}\n"
         after = read_text(changed, str(config)).spec
         if after is None or after.rehearsed != digest:

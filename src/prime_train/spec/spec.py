@@ -982,7 +982,7 @@ class RunSpec(SpecSection):
     base * 1.02".
     """
     rehearsed: Annotated[str, Field(pattern=r"^([0-9a-f]{12}|waived)$")] | None = None
-    """Which rehearsal has shown that the script resumes; `prime-train try` writes it. A launch of a script of
+    """Which rehearsal has shown that the script resumes; the rehearsal writes it. A launch of a script of
     one's own on a rented machine wants one that fits the config, or the word waived.
     """
     tags: tuple[Tag, ...] = ()
