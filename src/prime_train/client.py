@@ -424,12 +424,14 @@ class Run:
         config: str | Path | None = None,
         name: str | None = None,
         step: int | None = None,
+        without_rehearsal: bool = False,
     ) -> RunStatus:
         """Continue a run that has ended from its newest checkpoint that is trusted, or from that of `step`.
 
         `usd`, `hours`, `deadline` (such as `2026-12-01T18:00+01:00`): new limits, for all attempts together.
         `config`: a config to continue with, read now together with its code; `name`: the run's name, if it
-        differs from that in `config`. Raises UsageError if the run is not over, a limit is invalid, its
+        differs from that in `config`; `without_rehearsal`: let `config` run a script on a rented machine that was
+        not rehearsed as it is there. Raises UsageError if the run is not over, a limit is invalid, its
         budget is spent or it has no complete checkpoint of `step`, and InvalidConfig if the config has
         mistakes.
         """
@@ -441,6 +443,7 @@ class Run:
             config=Path(config) if config is not None else None,
             called=name,
             step=step,
+            allowed=Allowed(without_rehearsal=without_rehearsal),
         )
         return self.status()
 

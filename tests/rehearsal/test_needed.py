@@ -1,14 +1,18 @@
 """A script of one's own is launched on a rented machine only after its rehearsal, or with a waiver."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from prime_train.launch.preconditions import not_rehearsed
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from prime_train.spec.overrides import config_text
 from prime_train.spec.reader import read_text
 from prime_train.spec.rehearsed import rehearsal_digest
 from prime_train.spec.spec import RunSpec
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.cli.inside import Inside
 
@@ -75,6 +79,46 @@ def test_what_would_be_rented_is_shown_of_any_script(shell: Inside) -> None:
         "run", "mine.yaml", "--dry-run", PRIME_API_KEY="pit_fake", PRIME_API_BASE_URL="http://127.0.0.1:9"
     )
     assert "PT028" not in done.stdout + done.stderr
+
+
+RUNNING = "hardware: {provider: prime, gpus: [H100_80GB]}"
+
+
+def failed(shell: Inside, config: str) -> str:
+    """Store a run of the config that has failed, and return its id."""
+    spec = read_text(config, "mine.yaml").spec
+    assert spec is not None
+    shell.home.mkdir(exist_ok=True)
+    run = replace(b.run(RunState.FAILED), run_id="mine-1", spec=spec, cause=Cause.IMPORT_ERROR)
+    assert SqliteStore(shell.home / "control.sqlite").create(run)
+    return run.run_id
+
+
+def resumed(shell: Inside, run_id: str, config: str, *options: str) -> str:
+    shell.write("mine.yaml", config)
+    done = shell.run(
+        *("resume", run_id, "--config", "mine.yaml", "--no-background", *options), PRIME_API_KEY="pit_fake"
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_run_is_not_resumed_with_another_script_that_was_never_rehearsed(shell: Inside) -> None:
+    run_id = failed(shell, CONFIG)
+    shell.write("other.py", "print(1)\n")
+    other = CONFIG.replace("train.py", "other.py")
+    assert "PT028" in resumed(shell, run_id, other)
+    assert "queued again" in resumed(shell, run_id, other, "--without-rehearsal")
+
+
+def test_a_run_of_this_machine_is_not_resumed_on_a_rented_one_without_a_rehearsal(shell: Inside) -> None:
+    run_id = failed(shell, CONFIG.replace(RUNNING, "hardware: {provider: local}"))
+    assert "PT028" in resumed(shell, run_id, CONFIG)
+    assert "queued again" in resumed(shell, run_id, CONFIG + "rehearsed: waived\n")
+
+
+def test_a_run_that_was_let_through_is_resumed_with_other_numbers(shell: Inside) -> None:
+    run_id = failed(shell, CONFIG)
+    assert "queued again" in resumed(shell, run_id, CONFIG.replace("1e-3", "1e-4"))
 
 
 def test_a_rehearsal_holds_for_other_numbers_of_the_command() -> None:

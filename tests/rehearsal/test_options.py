@@ -11,6 +11,7 @@ from prime_train.rehearsal.options import length_of, numbers_of, save_options, w
         ('p.add_argument("--save-every", type=int, default=1000)', "--save-every", 1000),
         ('p.add_argument("--ckpt_interval", default=2_000, type=int)', "--ckpt_interval", 2000),
         ("import configurator\neval_interval = 500 # keep frequent\n", "--eval_interval", 500),
+        ("d = dict(\n    save_interval=500,\n)\nadd_dict_to_argparser(p, d)", "--save_interval", 500),
         ("class A:\n    save_steps: int = 250\nHfArgumentParser(A)", "--save_steps", 250),
     ],
 )

@@ -232,3 +232,15 @@ def test_a_step_is_known_by_the_save_that_a_thread_began_at_it() -> None:
 
     assert progress is not None
     assert (progress.offset, progress.agreed) == (0, 3)
+
+
+def test_the_lines_of_a_traceback_are_no_steps() -> None:
+    made = Recorder()
+    made.line("Traceback (most recent call last):", "stderr")
+    for number in (120, 350, 470, 812):
+        made.line(
+            f'  File "/usr/lib/python3/site-packages/frame.py", line {number}, in __setitem__', "stderr"
+        )
+        made.line("    self._set_values(key, value)", "stderr")
+    made.line("TypeError: Invalid value", "stderr")
+    assert series_in(made.recording) == []

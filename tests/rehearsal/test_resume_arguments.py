@@ -29,6 +29,14 @@ CHECKPOINT = "{checkpoint}"
         ),
         ("OmegaConf.from_cli()\nresume = cfg.resume", f"resume={CHECKPOINT}"),
         ("class A:\n    resume: bool = False\ndraccus.wrap()", "--resume=true"),
+        (
+            'defaults = dict(\n    resume_from="",\n)\nadd_dict_to_argparser(parser, defaults)',
+            f"--resume_from={CHECKPOINT}",
+        ),
+        (
+            'parser.add_argument(f"--{key}", default=value)\nsettings = dict(\n    resume_file="",\n)',
+            f"--resume_file={CHECKPOINT}",
+        ),
         ("tyro.cli(A)\nclass A:\n    resume_from: str | None = None", f"--resume_from={CHECKPOINT}"),
     ],
 )

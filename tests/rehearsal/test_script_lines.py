@@ -25,6 +25,12 @@ def test_a_script_that_never_loads_is_told_where_it_saves_and_begins() -> None:
     ]
 
 
+def test_the_loop_is_looked_for_where_checkpoints_are_saved_and_loaded() -> None:
+    loader = "def batches():\n    while True:\n        yield from data\n"
+    said = why_not_resumed([("data.py", loader), ("train.py", NEVER_LOADS)])
+    assert said[-1].startswith("its training begins in train.py:2: ")
+
+
 def test_loops_within_a_step_and_loads_of_data_are_not_meant() -> None:
     text = "meta = pickle.load(f)\nwhile True:\n    for micro_step in range(4):\n        pass\n"
     said = why_not_resumed([("train.py", text)])

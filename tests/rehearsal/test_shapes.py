@@ -257,3 +257,12 @@ def test_a_script_that_saves_too_seldom_is_made_to_save_sooner(
     assert (found.saves.folder, found.saves.pattern) == ("exp", "state.ckpt")
     assert found.resumed is not None
     assert found.resumed.arguments == "--resume auto"
+
+
+def test_a_script_that_saves_all_the_time_is_stopped_after_a_few_saves(tmp_path: Path) -> None:
+    found = rehearsed("saves_all_the_time", tmp_path)
+
+    assert found.is_proven, found.again
+    assert (found.saves.pattern, found.saves.every) == ("at_{step}.pkl", 2)
+    assert len(found.saves.saves) < 100
+    assert found.was_hit

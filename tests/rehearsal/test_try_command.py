@@ -123,6 +123,8 @@ def test_the_home_that_it_makes_is_private(inside: Inside, tmp_path: Path) -> No
         (("try",), "give either a config or a command"),
         (("try", "missing.yaml"), "missing.yaml"),
         (("try", "--save", "mine.py", "--", "python", "mine.py"), "mine.py exists already"),
+        (("try", "--save", "mine.py/new.yaml", "--", "python", "mine.py"), "mine.py is no folder"),
+        (("try", "--out", "mine.py/page.html", "--", "python", "mine.py"), "mine.py is no folder"),
         (("try", "--seconds", "1", "--", "python", "mine.py"), "--seconds"),
         (("try", "--", " "), "no command was given"),
     ],
@@ -133,3 +135,17 @@ def test_bad_input_is_refused_before_anything_runs(
     done = inside.run(*arguments)
     assert done.returncode in (1, 2)
     assert said in done.stdout + done.stderr
+
+
+def test_what_was_found_is_told_though_neither_page_nor_config_can_be_written(
+    inside: Inside, tmp_path: Path
+) -> None:
+    (tmp_path / "page").mkdir()
+    (tmp_path / "new.yaml").symlink_to("no-such-folder/new.yaml")
+    done = inside.run("try", "--no-dress", "--save", "new.yaml", "--out", "page", "--", "python", "mine.py")
+    assert "proven" in done.stdout
+    assert "pattern: ck_{step}.pkl" in done.stdout
+    assert "page:" not in done.stdout
+    assert "no page was written" in done.stderr
+    assert "the config was not written" in done.stderr
+    assert done.returncode == 2

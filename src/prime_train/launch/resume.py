@@ -13,8 +13,9 @@ from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.launch.launch import Unfit, on_provider, plan, put_code
-from prime_train.launch.preconditions import found_for
+from prime_train.launch.preconditions import found_for, not_rehearsed
 from prime_train.planning.market_for_run import config_forecast
+from prime_train.providers.kinds import allowed_providers, is_rented
 from prime_train.runs.budget import Limit
 from prime_train.runs.change import Renewed, resumed
 from prime_train.runs.lookup import find
@@ -24,6 +25,8 @@ from prime_train.runs.run import Change, Event, IllegalMove, Run, move
 from prime_train.runs.store import RunRecord
 from prime_train.spec.finding import has_errors
 from prime_train.spec.reader import read_config
+from prime_train.spec.rehearsed import rehearsal_digest
+from prime_train.spec.spec import RunSpec
 from prime_train.text.deadline import parse_deadline
 from prime_train.text.safe import neutralized
 from prime_train.text.sizes import NUMBER_MAX
@@ -99,6 +102,11 @@ def _check_step(home: Home, run: Run, step: int) -> None:
         )
 
 
+def _proves_as_much(before: RunSpec, now: RunSpec) -> bool:
+    """Return whether the run was launched on rented machines with all that a rehearsal proves."""
+    return is_rented(allowed_providers(before.hardware)) and rehearsal_digest(before) == rehearsal_digest(now)
+
+
 def _renewed(home: Home, run: Run, config: Path, called: str | None, allowed: Allowed) -> Renewed:
     """Check the config as for a launch and upload its code. The code is stored under a key of its own, so
     that nothing changes for the run until it is resumed. Raises Unfit if the config has errors.
@@ -115,7 +123,10 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None, allowed: Al
     named = read.spec.model_copy(update={"name": run.spec.name})
     spec = on_provider(named, home)
     beyond = policy_findings(home.policy(), spec, read.file, read.source, is_remote=home.is_remote)
-    found, _ = found_for(read, spec, home, beyond, allowed_folders=allowed.folders)
+    unproven = (
+        () if allowed.without_rehearsal or _proves_as_much(run.spec, spec) else not_rehearsed(read, spec)
+    )
+    found, _ = found_for(read, spec, home, (*beyond, *unproven), allowed_folders=allowed.folders)
     if has_errors(found):
         raise Unfit(found)
     if (called or read.spec.name) != run.spec.name:

@@ -1,6 +1,8 @@
 """Copies of complete saves, made while the script runs on."""
 
+import itertools
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,7 +58,7 @@ class Aside:
     def keep(self, process: Rehearsed) -> None:
         """Copy the newest save if it is complete and was not kept yet."""
         found = saves_like(self._saves, process.recording)
-        if not found or process.now_s() - found[-1].closed_s < QUIET_S:
+        if not found or process.now_s() - found[-1].closed_s < _quiet_s(found):
             return
         newest = found[-1]
         if self.kept and self.kept[-1][0].closed_s >= newest.closed_s:
@@ -70,8 +72,10 @@ class Aside:
         except OSError:  # it was deleted meanwhile: the next one will be kept
             shutil.rmtree(target, ignore_errors=True)
             return
-        after = saves_like(self._saves, process.recording)[-1:]
-        if after != [newest] or _is_open(newest, process.recording):
+        after = saves_like(self._saves, process.recording)
+        # What has no number was written over by any later save.
+        after = after[-1:] if self._saves.is_in_place else after
+        if newest not in after or _is_open(newest, process.recording):
             shutil.rmtree(target, ignore_errors=True)
             return
         self.kept.append((newest, target))
@@ -82,7 +86,12 @@ class Aside:
 COPIES = 4
 FREE_BYTES_MIN = 2**30
 QUIET_S = 0.15
-"""Seconds without a write after which a save is copied."""
+"""Seconds without a write after which a save is copied; fewer if the script saves more often."""
+
+
+def _quiet_s(saves: Sequence[Save]) -> float:
+    apart = [b.closed_s - a.closed_s for a, b in itertools.pairwise(saves[-5:])]
+    return min(QUIET_S, *(one / 3 for one in apart)) if apart else QUIET_S
 
 
 def _is_open(save: Save, recording: Recording) -> bool:

@@ -158,6 +158,8 @@ def _none_seen(found: Rehearsal) -> Conclusion:
         if options
         else f"give it more time ({flag(Option(SettingAdvice.SECONDS))}), or let it save sooner"
     )
+    if not by_itself:
+        advice += "; or, if it saves outside of its folder, such as in /tmp, let it save below it"
     return Conclusion(
         "checkpoint",
         f"no checkpoint was seen in {span(found.first.seen_s)}{reached}: {advice}",
@@ -384,7 +386,8 @@ def _stop(found: Rehearsal) -> list[Conclusion]:
     if took is None or found.first.killed_s is not None:
         return [Conclusion("SIGTERM", "it goes on; it was killed after 30 s", Certainty.SEEN)]
     every = every_steps(found)
-    cost = f": a preemption costs up to {every:,} step{'' if every == 1 else 's'}" if every else ""
+    unit = "epoch" if found.saves.counts == EPOCH else "step"
+    cost = f": a preemption costs up to {every:,} {unit}{'' if every == 1 else 's'}" if every else ""
     if found.saved_on_stop:
         return [Conclusion("SIGTERM", f"it saves and ends, in {took:.1f} s", Certainty.SEEN)]
     return [Conclusion("SIGTERM", f"it ends in {took:.1f} s and saves nothing{cost}", Certainty.SEEN)]

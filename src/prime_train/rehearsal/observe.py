@@ -25,12 +25,16 @@ from prime_train.rehearsal.trial import (
 SAVES_WANTED = 3
 LOOK_S = 0.3
 SETTLED_S = 0.3
-"""Seconds after the last save before the script is stopped, so that it was not stopped in it."""
+"""Seconds after the last save before the script is stopped, so that it was not stopped in it; fewer if it
+saves more often.
+"""
 AFTER_S_MAX = 8.0
 PATIENCE = 3
 """So many times the limit is waited for a first save, while steps are reported."""
 UNSAVED_S = 8.0
 """Seconds without a save after which the script is started again with a shorter interval, if it has one."""
+START_S_MAX = 20.0
+"""Seconds after which a script counts as started though it has said nothing."""
 QUIET_PARTS = 40
 SHORT_S = 1.5
 """Seconds that a shorter interval is to last."""
@@ -81,12 +85,20 @@ def _watch(stage: Stage, found: Rehearsal, process: Rehearsed, *, may_shorten: b
             stage.say(f"save {told}: {saves[-1].path}")
         if len(saves) >= SAVES_WANTED and _has_gone_on(found, process.now_s()):
             return None
-        if may_shorten and not saves and process.now_s() > UNSAVED_S:
+        if may_shorten and not saves and process.now_s() - first_sign_s(found.first) > UNSAVED_S:
             shorter = _shorter(found)
             if shorter is not None:
                 return shorter
             may_shorten = found.progress is None
     return None
+
+
+def first_sign_s(recording: Recording) -> float:
+    """Return when the script first said or wrote anything: until then it loads its modules. One that never
+    does counts from `START_S_MAX` on.
+    """
+    first = [*(one.at_s for one in recording.lines[:1]), *(one.at_s for one in recording.changes[:1])]
+    return min([START_S_MAX, *first])
 
 
 def _limit_s(found: Rehearsal) -> float:
@@ -142,7 +154,8 @@ def _has_gone_on(found: Rehearsal, now_s: float) -> bool:
     ):
         return False
     apart = min((b.closed_s - a.closed_s for a, b in itertools.pairwise(saves)), default=0.0)
-    return now_s - saves[-1].closed_s >= max(SETTLED_S, min(apart / 2, AFTER_S_MAX))
+    settled_s = min(SETTLED_S, apart / 2)
+    return now_s - saves[-1].closed_s >= max(settled_s, min(apart / 2, AFTER_S_MAX))
 
 
 def _shorter(found: Rehearsal) -> Number | None:

@@ -11,13 +11,15 @@ _OPTION = re.compile(
     r"""["'](?P<option>--[A-Za-z][\w.-]{0,60})["'](?P<rest>[^()]{0,300})""",
 )
 _SETTING = re.compile(
-    r"^[ \t]*(?P<name>[a-z]\w{0,60})\s*(?::\s*int[^=\n]{0,20})?=\s*(?P<value>\d[\d_]*)[ \t]*(?:#|$)",
+    r"^[ \t]*(?P<name>[a-z]\w{0,60})\s*(?::\s*int[^=\n]{0,20})?=\s*(?P<value>\d[\d_]*)[ \t]*,?[ \t]*(?:#|$)",
     re.MULTILINE,
 )
-_BY_DASHES = re.compile(
-    r"configurator|HfArgumentParser|simple_parsing|draccus|tyro|jsonargparse|\bfire\b|pydantic_settings"
+BY_DASHES = (
+    r"configurator|HfArgumentParser|simple_parsing|draccus|tyro|jsonargparse|\bfire\b|pydantic_settings|"
+    r"""dict_to_arg\w*|add_argument\(\s*f["']--\{|add_argument\(\s*["']--["']\s*\+"""
 )
-"""What makes options of a script's variables or fields."""
+"""What makes options of a script's variables, fields or keys."""
+_BY_DASHES = re.compile(BY_DASHES)
 _DEFAULT = re.compile(r"default\s*=\s*(?P<value>\d[\d_]*)\b(?!\.)")
 _SAVES = re.compile(
     r"^--(?:(?:save|ckpt|checkpoint|snapshot)[\w-]*?(?:every|steps?|interval|freq|iters?|period|epochs?|n)|"

@@ -24,6 +24,7 @@ _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z0-9_.]*[A-Za-z_][A-Za-z0-9_]*=)"
 )
 _BAR = re.compile(r"(?P<text>[^|]*?)\s*(?:\d+%)?\|[^|]*\|\s*(?P<at>[\d,]+)/(?P<total>[\d,]+)\s*\[")
+_TRACEBACK = re.compile(r"""File ".{1,500}", line \d+""")
 _STEP = re.compile(
     r"(?:^|[^a-z])(?:global[ _]?)?(?:step|iter|iteration|it|update|num_timesteps|total_timesteps)s?\W*"
     r"(?:\((?:train|training)\)\W*)?$",
@@ -253,7 +254,7 @@ def _of_text(stream: str, lines: Sequence[OutputLine]) -> list[Series]:
                 bars.setdefault((key, row[3]), []).append(row)
                 continue
             numbers = [(found.start(), found.end(), found[0]) for found in _NUMBER.finditer(text)]
-            if not numbers or len(text) > 1000:
+            if not numbers or len(text) > 1000 or _TRACEBACK.match(text):
                 continue
             key = _shape(text, numbers)
             if key in groups or len(groups) < TEMPLATES_MAX:

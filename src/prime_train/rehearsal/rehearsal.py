@@ -131,5 +131,21 @@ def lowered_spec(found: Rehearsal) -> RunSpec:
     if found.lowered is None:
         return spec
     lowered = found.lowered
-    command = with_number(spec.trainer.command, lowered.option, lowered.value, is_setting=lowered.is_setting)
+    value = _paced(found, lowered)
+    command = with_number(spec.trainer.command, lowered.option, value, is_setting=lowered.is_setting)
     return spec.model_copy(update={"trainer": spec.trainer.model_copy(update={"command": command})})
+
+
+PACE_S = 1.0
+"""Seconds that are to lie between two saves of later starts."""
+
+
+def _paced(found: Rehearsal, lowered: Number) -> int:
+    """Return the interval for later starts: it was chosen before it was known how long a step takes, and may
+    have been far too short.
+    """
+    step_s = found.progress.series.step_s if found.progress is not None else 0.0
+    if step_s <= 0 or found.saves.every != lowered.value:
+        return lowered.value
+    usual = next((one.value for one in found.numbers if one.option == lowered.option), lowered.value)
+    return max(lowered.value, min(usual, round(PACE_S / step_s)))

@@ -22,8 +22,10 @@ def patch_of(found: Rehearsal) -> str:
     return next((patch for path, text in found.scripts if (patch := atomic_patch(path, text))), "")
 
 
-def printed(console: Console, outcome: Outcome, written: Path | None, page: Path) -> None:
-    """Print the rehearsal. `written`: the file that the config was written to; `page`: that of the page."""
+def printed(console: Console, outcome: Outcome, written: Path | None, page: Path | None) -> None:
+    """Print the rehearsal. `written`: the file that the config was written to; `page`: that of the page; None
+    if there is none.
+    """
     found = outcome.found
     console.print()
     console.print(_table(found))
@@ -42,7 +44,8 @@ def printed(console: Console, outcome: Outcome, written: Path | None, page: Path
         console.print(f"wrote {written}", markup=False, highlight=False, soft_wrap=True)
     if found.saves.saves and not outcome.is_as_given:
         _titled(console, "config", outcome.text)
-    console.print(f"page: {page.absolute()}", markup=False, highlight=False, soft_wrap=True)
+    if page is not None:
+        console.print(f"page: {page.absolute()}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _titled(console: Console, title: str, text: str) -> None:

@@ -5,6 +5,7 @@ tried, so a wrong one costs a start and no more.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from prime_train.rehearsal.options import BY_DASHES
 from prime_train.spec.checkpoint_names import has_wildcards
 from prime_train.trainers.conventions.own_scripts import resume_candidates
 
@@ -38,9 +39,7 @@ _SETTING = re.compile(
     r"resume|restore|(?:^|[_.])(?:load|continue)(?:[_.]|$)|ckpt_path|(?:init|start)_from", re.IGNORECASE
 )
 _BY_EQUALS = re.compile(r"""hydra|OmegaConf|split\(\s*["']=["']|partition\(\s*["']=["']\s*\)""")
-_BY_DASHES = re.compile(
-    r"configurator|HfArgumentParser|simple_parsing|draccus|tyro|jsonargparse|\bfire\b|pydantic_settings|LightningCLI"
-)
+_BY_DASHES = re.compile(rf"{BY_DASHES}|LightningCLI")
 _VARIABLES = re.compile(
     r"""(?:environ(?:\.get\(|\[)|getenv\()\s*["'](?P<name>\w{0,60}(?:RESUME|RESTORE|CKPT|CHECKPOINT)\w{0,60})["']"""
 )

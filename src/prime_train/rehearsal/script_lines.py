@@ -52,10 +52,13 @@ def why_not_resumed(scripts: Iterable[tuple[str, str]]) -> list[str]:
     if saves and not loads:
         said.append(f"it saves in {saves[0]}, and no line of it loads a checkpoint")
     elif loads:
-        said.append(f"it loads in {loads[0]}, but not what was restored")
+        said.append(f"it loads in {loads[0]}, but did not go on from what was restored")
     if loops:
+        # Other loops, such as that over the data, are seldom where checkpoints are.
+        near = {line.script for line in (*saves, *loads)}
+        loop_line = next((line for line in loops if line.script in near), loops[0])
         said.append(
-            f"its training begins in {loops[0]}, which is where to begin with the step of the checkpoint"
+            f"its training begins in {loop_line}, which is where to begin with the step of the checkpoint"
         )
     return said
 

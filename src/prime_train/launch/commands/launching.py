@@ -83,11 +83,19 @@ AllowsSecretFile = Annotated[
         show_default=False,
     ),
 ]
+WithoutRehearsal = Annotated[
+    bool,
+    typer.Option(
+        "--without-rehearsal", help="Launch a script on a rented machine that was never rehearsed by try."
+    ),
+]
 
 
-def allowed_in(folders: Sequence[Path] | None, secret_files: Sequence[str] | None) -> Allowed:
+def allowed_in(
+    folders: Sequence[Path] | None, secret_files: Sequence[str] | None, *, without_rehearsal: bool = False
+) -> Allowed:
     """Return what the options allow."""
-    return Allowed(tuple(folders or ()), tuple(secret_files or ()))
+    return Allowed(tuple(folders or ()), tuple(secret_files or ()), without_rehearsal)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from prime_train.launch.commands.launching import (
     AllowsFolder,
     AllowsSecretFile,
     Background,
+    WithoutRehearsal,
     allowed_in,
     serve_in_background,
 )
@@ -56,13 +57,15 @@ def resume(
     ] = None,
     allow_folder: AllowsFolder = None,
     allow_secret_file: AllowsSecretFile = None,
+    without_rehearsal: WithoutRehearsal = False,
     background: Background = True,
     quiet: Quiet = False,
 ) -> Exit:
     """Resume an ended run.
 
     A run that has failed, or was stopped or cancelled, continues from its newest checkpoint: with the config
-    and code that it was launched with, or with those of --config. A checkpoint that a trainer could not
+    and code that it was launched with, or with those of --config, which is rehearsed first if it starts, saves or
+    reports otherwise. A checkpoint that a trainer could not
     resume from, or from after its loss was no longer finite, is not chosen again unless --step names it. If
     no control plane is running, one is started in the background, as by run.
     """
@@ -88,7 +91,7 @@ def resume(
             config=config,
             called=name,
             step=step,
-            allowed=allowed_in(allow_folder, allow_secret_file),
+            allowed=allowed_in(allow_folder, allow_secret_file, without_rehearsal=without_rehearsal),
         )
     except Unfit as error:
         return findings.print_refusal(error.findings, {})

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +21,7 @@ from prime_train.launch.commands.launching import (
     Follow,
     LaunchOptions,
     Settings,
+    WithoutRehearsal,
     allowed_in,
     launched,
     settings_in,
@@ -90,12 +90,7 @@ def run(
     environment: Environment = None,
     allow_folder: AllowsFolder = None,
     allow_secret_file: AllowsSecretFile = None,
-    without_rehearsal: Annotated[
-        bool,
-        typer.Option(
-            "--without-rehearsal", help="Launch a script on a rented machine that was never rehearsed by try."
-        ),
-    ] = False,
+    without_rehearsal: WithoutRehearsal = False,
     start_from: Annotated[
         str | None,
         typer.Option(
@@ -129,9 +124,7 @@ def run(
     options = LaunchOptions(dry_run, follow, quiet, as_json, save, background)
     given = [*settings_in(usd, settings or (), environment or ()), *_machine(provider, spot)]
     # What would be rented is shown of any script.
-    allowed = replace(
-        allowed_in(allow_folder, allow_secret_file), without_rehearsal=without_rehearsal or dry_run
-    )
+    allowed = allowed_in(allow_folder, allow_secret_file, without_rehearsal=without_rehearsal or dry_run)
     source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)
     return launched(
         home,

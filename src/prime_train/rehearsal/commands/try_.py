@@ -86,6 +86,7 @@ def try_(
     on rented machines: the config says so under `rehearsed`.
     """
     from prime_train.app.home import Home
+    from prime_train.app.interruption import sigterm_leaves
     from prime_train.planning.new_configs.own_script import name_of_file
     from prime_train.rehearsal.outcome import outcome_of
     from prime_train.rehearsal.rehearsal import Request
@@ -95,6 +96,8 @@ def try_(
         raise UsageError(f"{save} exists already", fix="name a new file, or delete that one")
     if not name and save is not None:
         name = name_of_file(save)
+    for file in (save, out):
+        _refuse_unwritable(file)
     read = _read(config, ctx.meta.get(COMMAND), usd, name)
     assert read.spec is not None
     request = Request(read.spec, Path(read.spec.trainer.code.folder), seconds)
@@ -104,10 +107,11 @@ def try_(
 
     if on is not None:
         return _on_rented(config, read, request, on, rented_usd, out, as_json=as_json, say=say)
-    found = rehearse(request, os.environ, say)
-    outcome = outcome_of(found, read if config is not None else None, usd=usd, name=name or "")
-    if dress and found.is_proven:
-        outcome.dress(os.environ, say)
+    with sigterm_leaves():
+        found = rehearse(request, os.environ, say)
+        outcome = outcome_of(found, read if config is not None else None, usd=usd, name=name or "")
+        if dress and found.is_proven:
+            outcome.dress(os.environ, say)
     home = Home.of(os.environ)
     # Else the page's folder would make it, and other users could read it.
     if out is None:
@@ -184,6 +188,16 @@ def _read(config: Path | None, command: "Sequence[str] | None", usd: float, name
     return read
 
 
+def _refuse_unwritable(file: Path | None) -> None:
+    """Raise UsageError, before anything runs, if the file could not be written afterwards."""
+    if file is None:
+        return
+    place = next(folder for folder in file.absolute().parents if os.path.lexists(folder))
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        why = "may not be written to" if place.is_dir() else "is no folder"
+        raise UsageError(f"{file} cannot be written, because {place} {why}", fix="name another file")
+
+
 def _tell(outcome: "Outcome", config: Path | None, save: Path | None, page: Path, *, as_json: bool) -> Exit:
     from prime_train.rehearsal.conclusions import conclusions
     from prime_train.rehearsal.page import page_html
@@ -191,17 +205,29 @@ def _tell(outcome: "Outcome", config: Path | None, save: Path | None, page: Path
     from prime_train.terminal.console import console
 
     said = conclusions(outcome.found)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(page_html(outcome.found, said, outcome.text), encoding="utf-8")
-    written = outcome.written_to(config, save)
+    shown: Path | None = page
+    unwritten: OSError | None = None
+    written: Path | None = None
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(page_html(outcome.found, said, outcome.text), encoding="utf-8")
+    except OSError as error:  # what was found is told all the same
+        shown = None
+        print(f"no page was written: {error}", file=sys.stderr)
+    try:
+        written = outcome.written_to(config, save)
+    except OSError as error:
+        unwritten = error
     if as_json:
-        print(json.dumps(_record(outcome, said, page), indent=2))
+        print(json.dumps(_record(outcome, said, shown), indent=2))
     else:
-        printed(console(), outcome, written, page)
+        printed(console(), outcome, written, shown)
+    if unwritten is not None:
+        raise UsageError(f"the config was not written: {unwritten}", fix="copy it from above into a file")
     return Exit.OK if outcome.found.is_proven else Exit.FINDINGS
 
 
-def _record(outcome: "Outcome", said: "Sequence[Conclusion]", page: Path) -> dict[str, object]:
+def _record(outcome: "Outcome", said: "Sequence[Conclusion]", page: Path | None) -> dict[str, object]:
     return {
         "proven": outcome.found.is_proven,
         "seconds": round(outcome.found.took_s, 1),
@@ -216,5 +242,5 @@ def _record(outcome: "Outcome", said: "Sequence[Conclusion]", page: Path) -> dic
         ],
         "differences": list(outcome.differences),
         "config": outcome.text,
-        "page": str(page.absolute()),
+        "page": str(page.absolute()) if page is not None else None,
     }
