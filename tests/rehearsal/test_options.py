@@ -11,7 +11,6 @@ from prime_train.rehearsal.options import length_of, numbers_of, save_options, w
         ('p.add_argument("--save-every", type=int, default=1000)', "--save-every", 1000),
         ('p.add_argument("--ckpt_interval", default=2_000, type=int)', "--ckpt_interval", 2000),
         ("import configurator\neval_interval = 500 # keep frequent\n", "--eval_interval", 500),
-        ("d = dict(\n    save_interval=500,\n)\nadd_dict_to_argparser(p, d)", "--save_interval", 500),
         ("class A:\n    save_steps: int = 250\nHfArgumentParser(A)", "--save_steps", 250),
     ],
 )
@@ -19,6 +18,11 @@ def test_how_often_it_saves_is_an_option(text: str, option: str, value: int) -> 
     found = save_options(numbers_of("python train.py", [text]))
 
     assert [(one.option, one.value) for one in found] == [(option, value)]
+
+
+def test_an_argument_of_a_function_is_no_length_of_the_training() -> None:
+    text = "def diffusion(\n    *,\n    steps=1000,\n):\n    ...\nadd_dict_to_argparser(parser, defaults)\n"
+    assert length_of(numbers_of("python train.py", [text]), "step") is None
 
 
 def test_a_variable_is_no_option_where_nothing_makes_it_one() -> None:

@@ -11,14 +11,13 @@ _OPTION = re.compile(
     r"""["'](?P<option>--[A-Za-z][\w.-]{0,60})["'](?P<rest>[^()]{0,300})""",
 )
 _SETTING = re.compile(
-    r"^[ \t]*(?P<name>[a-z]\w{0,60})\s*(?::\s*int[^=\n]{0,20})?=\s*(?P<value>\d[\d_]*)[ \t]*,?[ \t]*(?:#|$)",
+    r"^[ \t]*(?P<name>[a-z]\w{0,60})\s*(?::\s*int[^=\n]{0,20})?=\s*(?P<value>\d[\d_]*)[ \t]*(?:#|$)",
     re.MULTILINE,
 )
 BY_DASHES = (
-    r"configurator|HfArgumentParser|simple_parsing|draccus|tyro|jsonargparse|\bfire\b|pydantic_settings|"
-    r"""dict_to_arg\w*|add_argument\(\s*f["']--\{|add_argument\(\s*["']--["']\s*\+"""
+    r"configurator|HfArgumentParser|simple_parsing|draccus|tyro|jsonargparse|\bfire\b|pydantic_settings"
 )
-"""What makes options of a script's variables, fields or keys."""
+"""What makes options of a script's variables or fields."""
 _BY_DASHES = re.compile(BY_DASHES)
 _DEFAULT = re.compile(r"default\s*=\s*(?P<value>\d[\d_]*)\b(?!\.)")
 _SAVES = re.compile(

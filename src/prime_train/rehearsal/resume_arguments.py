@@ -39,7 +39,11 @@ _SETTING = re.compile(
     r"resume|restore|(?:^|[_.])(?:load|continue)(?:[_.]|$)|ckpt_path|(?:init|start)_from", re.IGNORECASE
 )
 _BY_EQUALS = re.compile(r"""hydra|OmegaConf|split\(\s*["']=["']|partition\(\s*["']=["']\s*\)""")
-_BY_DASHES = re.compile(rf"{BY_DASHES}|LightningCLI")
+# A number in such a dictionary need not be an option, but a wrong guess of what resumes costs a start alone.
+_BY_DASHES = re.compile(
+    BY_DASHES
+    + r"""|LightningCLI|dict_to_arg\w*|add_argument\(\s*f["']--\{|add_argument\(\s*["']--["']\s*\+"""
+)
 _VARIABLES = re.compile(
     r"""(?:environ(?:\.get\(|\[)|getenv\()\s*["'](?P<name>\w{0,60}(?:RESUME|RESTORE|CKPT|CHECKPOINT)\w{0,60})["']"""
 )
