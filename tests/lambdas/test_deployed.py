@@ -59,15 +59,21 @@ def training(here: Deployed) -> None:
     """Make sure that there is a run whose lease is open; an earlier test's sweep may have noticed that its
     machine does not exist.
     """
-    before, new = here.store.load(b.RUN_ID), calls.held()
-    if before is None:
+    new = calls.held()
+    if here.store.load(b.RUN_ID) is None:
         calls.stored(here.store)
-    elif not before.lease.open:
-        run, lease = (
-            replace(new.run, version=before.run.version + 1),
-            replace(new.lease, version=before.lease.version + 1),
-        )
-        assert here.store.save(Change(run, lease, lease_version=before.lease.version))
+
+    def is_open() -> bool:
+        before = here.store.load(b.RUN_ID)
+        assert before is not None
+        if before.lease.open:
+            return True
+        run = replace(new.run, version=before.run.version + 1)
+        lease = replace(new.lease, version=before.lease.version + 1)
+        # A watcher that still looks at the last one may write first.
+        return here.store.save(Change(run, lease, lease_version=before.lease.version))
+
+    await_true("a run trains", is_open)
 
 
 def test_deploying_shows_what_comes_and_says_where_it_is(here: Deployed) -> None:

@@ -23,7 +23,8 @@ STDOUT, STDERR = "stdout", "stderr"
 _NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z0-9_.]*[A-Za-z_][A-Za-z0-9_]*=)"
 )
-_BAR = re.compile(r"(?P<text>[^|]*?)\s*(?:\d+%)?\|[^|]*\|\s*(?P<at>[\d,]+)/(?P<total>[\d,]+)\s*\[")
+_BAR_END = re.compile(r"\|\s{0,9}(?P<at>[\d,]{1,20})/(?P<total>[\d,]{1,20})\s{0,9}\[")
+_PERCENT = re.compile(r"\d{1,3}%$")
 _TRACEBACK = re.compile(r"""File ".{1,500}", line \d+""")
 _STEP = re.compile(
     r"(?:^|[^a-z])(?:global[ _]?)?(?:step|iter|iteration|it|update|num_timesteps|total_timesteps)s?\W*"
@@ -247,10 +248,11 @@ def _of_text(stream: str, lines: Sequence[OutputLine]) -> list[Series]:
     for line in lines:
         for piece in unglued(line.text):
             text = clean(piece).strip()
-            bar = _BAR.match(text)
-            if bar is not None:
-                key = re.sub(r"\s+", " ", re.sub(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", "#", bar["text"].strip()))
-                row = (line, bar["text"], _whole(bar["at"]), _whole(bar["total"]))
+            bar = _BAR_END.search(text)
+            if bar is not None and "|" in text[: bar.start()]:
+                lead = _PERCENT.sub("", text.partition("|")[0].strip()).strip()
+                key = re.sub(r"\s+", " ", re.sub(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", "#", lead))
+                row = (line, lead, _whole(bar["at"]), _whole(bar["total"]))
                 bars.setdefault((key, row[3]), []).append(row)
                 continue
             numbers = [(found.start(), found.end(), found[0]) for found in _NUMBER.finditer(text)]

@@ -351,8 +351,11 @@ def test_a_run_that_is_not_over_cannot_be_resumed(shell: Shell) -> None:
     run_id = launched(shell)
     done = shell.run("resume", run_id)
     assert done.returncode == 2
-    possible = f"prime-train stop {run_id}, or prime-train stop --now {run_id}\n"
-    assert f"is queued: resume is not possible in this state\n  fix: {possible}" in done.stderr
+    assert (
+        "is queued: resume is not possible in this state\n  fix: no control plane serves this home"
+        in done.stderr
+    )
+    assert "start one: prime-train serve --background" in done.stderr
 
 
 @pytest.mark.parametrize("value", some_of(["0", "-1", "inf", "nan"], one_in=4))

@@ -349,6 +349,17 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "commands[]": "commands that start the task, to be run in the file's folder",
         "notes[]": "what the tool cannot be told, or does differently",
     },
+    "try": {
+        "proven": "whether it was seen to resume, also after a kill, and with its config",
+        "seconds": "what the rehearsal took",
+        "conclusions[].topic": "what it is about, such as checkpoint, progress or resume",
+        "conclusions[].text": "what was concluded, in words",
+        "conclusions[].certainty": "seen, likely or not known",
+        "conclusions[].evidence": "what says so, in words; may be empty",
+        "differences[]": "where the config says otherwise than what was found, in words",
+        "config": "the text of the config that says what was found",
+        "page": "path of the page; null: it could not be written",
+    },
     "validate": _of_each(_FINDING),
     "lint": _of_each(_FINDING),
     "rules": _of_each(
