@@ -215,6 +215,7 @@ MISTAKES = (
         "a/b.git",
     ),
     Case("run.yaml", "PT036", "budget:", "environment:\n  HF_TOKEN: ${HF_TOKEN}\nbudget:", "${HF_TOKEN}"),
+    Case("run.yaml", "PT051", "budget:", "rehearsed: 0123456789ab\nbudget:", "rehearsed:"),
     Case("prime_rl.yaml", "PT037", "secrets: [WANDB_API_KEY]\n", "", "wandb:"),
     Case("run.yaml", "PT039", "budget:", "environment:\n  Seed: '1'\n  SEED: '2'\nbudget:", "SEED:"),
     Case(
@@ -402,6 +403,7 @@ NEAR_MISSES = (
         "setup: [pip install git+https://github.com/a/b@0123abc, pip install torch]\nbudget:",
         "",
     ),
+    Case("run.yaml", "PT051", "budget:", "rehearsed: waived\nbudget:", ""),
     Case("run.yaml", "PT035", "budget:", "setup: [pip install git+ssh://git@github.com/a/b@v1]\nbudget:", ""),
     Case(
         "run.yaml", "PT036", "budget:", "environment: {PS1: '$ ', PRICE: 5$, MASK: '${step}x'}\nbudget:", ""

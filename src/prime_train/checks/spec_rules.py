@@ -11,6 +11,7 @@ from prime_train.runs.record_size import SHORTEN, too_large
 from prime_train.spec.access_run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.spec.config_format import words
 from prime_train.spec.launchers import is_plain, named_files
+from prime_train.spec.rehearsed import WAIVED, rehearsal_digest
 from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.tree import Listing, Mapping, Path, Scalar
 from prime_train.text.deadline import parse_deadline
@@ -144,6 +145,24 @@ def not_expanded(subject: Subject) -> Iterator[Violation]:
                 f"{name} is set to the literal text {value}, which nothing expands",
                 fix,
             )
+
+
+@RULES.warning(
+    "PT051",
+    "a rehearsal of another script",
+    why="A rehearsal shows of one command, one way to resume and report, and certain names of checkpoints that "
+    "a run survives the loss of its machine. A launch on a rented machine wants one of the config as it is.",
+    fix="rehearse the config as it is now",
+)
+def rehearsed_otherwise(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    if spec is None or spec.rehearsed in (None, WAIVED, rehearsal_digest(spec)):
+        return
+    if TRAINERS[spec.trainer.kind].layout is None:
+        yield Violation(
+            ("rehearsed",),
+            "command, resume, progress or checkpoints are not those of the rehearsal that is named",
+        )
 
 
 @RULES.error(
