@@ -51,3 +51,22 @@ def test_a_machine_is_ended_at_its_provider_and_the_next_one_resumes_for_cents(t
 def test_without_a_config_there_is_nothing_to_rent_for(tmp_path: Path) -> None:
     done = Shell(tmp_path).run("try", "--on", "cheapest", "--", "python", "train.py")
     assert (done.returncode, "a config is rehearsed" in done.stdout + done.stderr) == (2, True)
+
+
+def test_a_provider_without_a_key_is_refused_before_anything_is_launched(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.write("mine.py", SCRIPT)
+    shell.write("mine.yaml", CONFIG)
+    refused = shell.run("try", "mine.yaml", "--on", "lambda")
+    assert refused.returncode == 2
+    assert "no key is set here" in refused.stderr
+    assert "prime-train provider add lambda" in refused.stderr
+    assert shell.ok("status", "--json").strip() == "[]"
+
+
+def test_a_config_of_this_machine_is_not_rehearsed_on_rented_ones(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.write("mine.py", SCRIPT)
+    shell.write("mine.yaml", CONFIG)
+    refused = shell.run("try", "mine.yaml", "--on", "cheapest")
+    assert (refused.returncode, "does not train on rented machines" in refused.stderr) == (2, True)

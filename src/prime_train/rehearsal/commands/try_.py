@@ -15,6 +15,7 @@ from prime_train.launch.commands.run import COMMAND
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from prime_train.app.home import Home
     from prime_train.rehearsal.conclusions import Conclusion
     from prime_train.rehearsal.outcome import Outcome
     from prime_train.rehearsal.rehearsal import Request
@@ -136,6 +137,7 @@ def _on_rented(
     from prime_train.checks.report import terminal as findings
     from prime_train.launch.allowed import Allowed
     from prime_train.launch.launch_config import InvalidConfig, checked
+    from prime_train.providers.kinds import allowed_providers
     from prime_train.rehearsal.dress import dressed_on_rented
     from prime_train.rehearsal.outcome import outcome_of
     from prime_train.rehearsal.rehearsal import Rehearsal
@@ -160,12 +162,30 @@ def _on_rented(
         ]
     try:
         what = checked(home, config, settings=settings, allowed=Allowed(without_rehearsal=True))
+        _refuse_unrented(home, allowed_providers(what.spec.hardware))
         found = Rehearsal(request, dressed=dressed_on_rented(home, what, minutes=RENTED_MINUTES, say=say))
     except InvalidConfig as error:
         return findings.print_refusal(error.findings, error.sources)
     outcome = outcome_of(found, read, usd=usd, name="")
     page = out or home.root / PAGES / f"{outcome.name}.html"
     return _tell(outcome, config, None, page, as_json=as_json)
+
+
+def _refuse_unrented(home: "Home", names: "Sequence[str]") -> None:
+    """Raise UsageError if no machine can be rented from any of these providers."""
+    from prime_train.providers.configured import is_set_up
+    from prime_train.providers.kinds import is_rented
+
+    if not is_rented(names):
+        raise UsageError(
+            "this config does not train on rented machines",
+            fix="name a provider with --on, or leave it out to rehearse on this machine",
+        )
+    if not any(is_set_up(name, home.environment) for name in names):
+        raise UsageError(
+            f"{' and '.join(names)} cannot be used: no key is set here",
+            fix=f"prime-train provider add {names[0]}",
+        )
 
 
 def _read(config: Path | None, command: "Sequence[str] | None", usd: float, name: str | None) -> "Config":
