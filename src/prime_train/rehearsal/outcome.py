@@ -72,7 +72,6 @@ class Outcome:
             update={"setup": setup, "trainer": trainer.model_copy(update={"code": code, "command": command})}
         )
         found.dressed = dressed(spec, found.saves, environment, seconds=found.until_second_save_s, say=say)
-        found.seconds += found.dressed.seconds
 
     def written_to(self, config: Path | None, save: Path | None) -> Path | None:
         """Write the config to the new file `save`; else, if the user's own config was proven as it is, note
